@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "api/c_compiler.h"
 
@@ -64,6 +66,22 @@ tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const til
 tilec_status* tilec_prepare(tilec_kernel* kernel, tilec_device* device, const tilec_args* args) {
   if (tilec_status* missing = Missing(kernel, device, args)) return missing;
   return Give(kernel->kernel.Prepare(device->device, args->args));
+}
+tilec_status* tilec_prepare_ranges(tilec_kernel* kernel, tilec_device* device,
+                                   const tilec_args* args, const tilec_size_range* ranges,
+                                   size_t count) {
+  if (tilec_status* missing = Missing(kernel, device, args)) return missing;
+  if (count > 0 && !ranges) return Null("ranges");
+  std::vector<tilec::SizeRange> each;
+  for (size_t i = 0; i < count; ++i) {
+    tilec::SizeRange range{{}, ranges[i].first, ranges[i].last};
+    for (size_t d = 0; d < ranges[i].count; ++d) {
+      if (!ranges[i].dims || !ranges[i].dims[d]) return Null("dims");
+      range.dims.emplace_back(ranges[i].dims[d]);
+    }
+    each.push_back(std::move(range));
+  }
+  return Give(kernel->kernel.Prepare(device->device, args->args, each));
 }
 tilec_status* tilec_launch_timed(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                                  int32_t stream, double* milliseconds) {

@@ -49,6 +49,9 @@ struct Call {
 Result<frontend::Values> CheckValues(const frontend::Signature& signature, const Given& given,
                                      DiagSink& diags);
 
+// A power of two of bytes, up to a line, at whose multiples rows begin.
+int64_t RowStart(const runtime::TensorView& view, ir::DType dtype);
+
 // Where rows of the tensors that are read begin, if these are contiguous. Of dims that are not
 // given nothing is known: at whole lines.
 scheduler::RowStarts RowStartsOf(const frontend::Signature& signature,

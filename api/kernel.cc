@@ -5,6 +5,8 @@
 
 #include "api/diagnostics.h"
 #include "api/environment.h"
+#include "api/size_classes.h"
+#include "api/size_ranges.h"
 #include "api/solution_cache.h"
 #include "api/split.h"
 #include "api/state.h"
@@ -19,37 +21,77 @@ namespace {
 
 runtime::TensorView ViewOf(const Tensor& t) { return {Name(t.dtype), t.data, t.dims, t.strides}; }
 
-// What is chosen for a launch holds for all of its sizes and alignments.
+std::string FactsText(const api::Call& call) {
+  std::string text;
+  for (const auto& [name, f] : call.facts)
+    text += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
+                        f.last_contiguous, f.last_dim_align);
+  for (const auto& [name, value] : call.statics)
+    text += fmt::format("{} {}={} ", name, value.index(), frontend::ToText(value));
+  return text;
+}
+
+// What was found out of such tensors with such values compiled in; null: that is not kept.
+std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string& facts) {
+  if (k.compiler->options.tune != "classes") return nullptr;
+  std::lock_guard<std::mutex> lock(k.mutex);
+  if (k.memories.size() >= KernelState::kMemories && k.memories.count(facts) == 0)
+    k.memories.clear();
+  std::shared_ptr<KernelState::Memory>& memory = k.memories[facts];
+  if (!memory) memory = std::make_shared<KernelState::Memory>();
+  return memory;
+}
+
+KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::string& facts,
+                          DiagSink& diags) {
+  const api::PipelineOptions& options = k.compiler->options;
+  std::optional<api::SolutionCache> store;
+  if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
+  const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
+  std::unique_lock<std::mutex> lock;
+  if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+  KernelState::Tuned tuned;
+  tuned.values = api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, call,
+                               diags, memory ? &memory->tunes : nullptr);
+  api::Call with = call;
+  for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
+  const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, with);
+  tuned.split = form.ctas;
+  tuned.pack = form.pack;
+  tuned.share_copies = form.share_copies;
+  return tuned;
+}
+
+// What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
+// class is found by rounding; its representative is asked for only where it is new, or where not
+// all dims can be rounded.
 void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
-  if (options.tune != "model" && options.schedule != "solve") return;
-  std::string sizes;
-  for (const auto& [name, value] : call->all)
-    sizes += fmt::format("{}={} ", name, frontend::ToText(value));
-  for (const auto& [name, f] : call->facts)
-    sizes += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
-                         f.last_contiguous, f.last_dim_align);
-  for (const auto& [name, value] : call->statics) sizes += name + " ";
-  for (const auto& [name, start] : call->row_starts) sizes += fmt::format("{} ", start);
+  if (options.tune == "default" && options.schedule != "solve") return;
+  const bool classes = options.tune == "classes";
+  const std::string facts = FactsText(*call);
+  std::string same = facts;
+  for (const auto& [name, start] : call->row_starts) same += std::to_string(start) + " ";
   std::optional<KernelState::Tuned> known;
-  {
+  const auto find = [&](const std::string& sizes) {
     std::lock_guard<std::mutex> lock(k.mutex);
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
-  }
+  };
+  if (classes) find(same + api::TextOfClass(k.signature, *call));
   if (!known) {
-    std::optional<api::SolutionCache> store;
-    if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-    known.emplace();
-    known->values =
-        api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, *call, diags);
-    api::Call tuned = *call;
-    for (const auto& [name, value] : known->values) tuned.statics[name] = tuned.all[name] = value;
-    const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, tuned);
-    known->split = form.ctas;
-    known->pack = form.pack;
-    known->share_copies = form.share_copies;
-    std::lock_guard<std::mutex> lock(k.mutex);
-    k.tunes.emplace(std::move(sizes), *known);
+    std::optional<api::Call> of_class;
+    if (classes) of_class = api::Representative(*k.loaded.program, k.signature, *call);
+    const api::Call& sized = of_class ? *of_class : *call;
+    std::string sizes = same + api::TextOfSizes(sized);
+    if (!classes)  // facts may be about others, too
+      for (const auto& [name, value] : sized.all)
+        if (!std::holds_alternative<int64_t>(value)) sizes += frontend::ToText(value) + " ";
+    find(sizes);
+    if (!known) {
+      known = Choose(k, sized, facts, diags);
+      std::lock_guard<std::mutex> lock(k.mutex);
+      known = k.tunes.emplace(std::move(sizes), *known).first->second;
+    }
   }
   for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
   call->split = known->split;
@@ -70,10 +112,14 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
   return call;
 }
 
+// Within one kernel an image is told by what is compiled in; its key, which other processes know it
+// by, has the texts of all files in it.
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
-  const std::string key = api::ImageKey(k.loaded, k.signature.kernel, call, k.compiler->options);
+  const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
+                                  std::to_string(call.pack) + " " +
+                                  std::to_string(call.share_copies);
   std::lock_guard<std::mutex> lock(k.mutex);
-  std::shared_ptr<Specialisation>& s = k.specialisations[key];
+  std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
   return s;
 }
@@ -275,6 +321,20 @@ Expected<double> Kernel::LaunchTimed(Device& device, const Args& args, Stream st
 Status Kernel::Prepare(Device& device, const Args& args) {
   DiagSink diags;
   (void)Resolve(*state_, device, args, diags).ok();
+  return api::MakeStatus(diags, state_->loaded.sources);
+}
+
+Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges) {
+  DiagSink diags;
+  const auto all = [&]() -> Result<> {
+    const api::PipelineOptions& options = state_->compiler->options;
+    if (options.tune == "model")
+      return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel);
+    TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
+    for (const Args& one : each) TRY_VOID(Resolve(*state_, device, one, diags));
+    return Done();
+  };
+  (void)all().ok();
   return api::MakeStatus(diags, state_->loaded.sources);
 }
 

@@ -15,6 +15,7 @@
 #include "api/pipeline.h"
 #include "api/resolved.h"
 #include "api/stdlib.h"
+#include "api/tune_memory.h"
 #include "include/tilec/tilec.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/launch.h"
@@ -52,7 +53,13 @@ struct KernelState {
     int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
   };
-  std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch
+  std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch or their class
+  struct Memory {
+    std::mutex mutex;
+    api::TuneMemory tunes;
+  };
+  static constexpr size_t kMemories = 4;                    // some ten megabytes each
+  std::map<std::string, std::shared_ptr<Memory>> memories;  // by facts and what is compiled in
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   ResolvedStore resolved;
 };

@@ -2,7 +2,6 @@
 #include "api/tune.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -14,6 +13,7 @@
 #include "api/emitted_periods.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
+#include "api/tune_memory.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
 #include "ir/isa.h"
@@ -60,13 +60,14 @@ struct Axis {
 class Search {
  public:
   Search(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-         const PipelineOptions& options, const ir::Target& target)
+         const PipelineOptions& options, const ir::Target& target, TuneMemory& memory)
       : loaded_(loaded),
         signature_(signature),
         call_(call),
         asked_(options),
         options_(options),
-        target_(target) {
+        target_(target),
+        memory_(memory) {
     options_.crash_dir.clear();
     options_.first_schedules = true;
     options_.prove = false;
@@ -366,32 +367,46 @@ class Search {
     return RunSteps(loaded_, std::move(fn), steps, options_, nullptr, quiet);
   }
 
-  // The kernel at a point, if its facts allow it.
-  Result<ir::Function> At(const Point& point, frontend::Values* statics) {
+  static std::string TextOf(const frontend::Values& values) {
+    std::string text;
+    for (const auto& [name, value] : values)
+      text += fmt::format("{}={} ", name, frontend::ToText(value));
+    return text;
+  }
+
+  // The kernel at a point; without forms if its facts do not allow it.
+  TuneMemory::Known* At(const Point& point, frontend::Values* statics) {
     DiagSink quiet;
     *statics = call_.statics;
     frontend::Values all = call_.all;
     for (const auto& [name, value] : ValuesOf(point)) (*statics)[name] = all[name] = value;
-    TRY_VOID(frontend::CheckFacts(*loaded_.program, signature_.kernel, all, quiet));
-    return Clean(*statics, quiet);
+    if (!frontend::CheckFacts(*loaded_.program, signature_.kernel, all, quiet).ok()) return nullptr;
+    const auto [at, fresh] = memory_.points.try_emplace(TextOf(*statics));
+    TuneMemory::Known& known = at->second;
+    if (!fresh) return &known;
+    Result<ir::Function> fn = Clean(*statics, quiet);
+    if (!fn.ok()) return &known;
+    known.too_wide = ir::WantsTooWideInstruction(*fn, target_);
+    known.longer = CutLines(*fn, target_);
+    if (ir::WantsTooManyColumns(*fn, target_)) known.longer *= kThroughRegisters;
+    known.forms = std::make_unique<scheduler::Forms>(*std::move(fn), target_);
+    return &known;
   }
 
   std::optional<double> Rate(const Point& point) {
-    const auto known = rated_.find(point);
-    if (known != rated_.end()) return known->second.ms;
+    const auto seen = rated_.find(point);
+    if (seen != rated_.end()) return seen->second.ms;
     if (rated_.size() >= kMostRated) return std::nullopt;
     Rating& rating = rated_[point];
     frontend::Values statics;
-    const Result<ir::Function> fn = At(point, &statics);
-    if (!fn.ok() || ir::WantsTooWideInstruction(*fn, target_)) return std::nullopt;
+    const TuneMemory::Known* known = At(point, &statics);
+    if (known == nullptr || known->forms == nullptr || known->too_wide) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    rating.form = scheduler::ChooseSplit(
-        *fn, target_, names_, call_.row_starts, most,
+    rating.form = known->forms->Choose(
+        names_, call_.row_starts, most,
         [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
     if (!IsTime(rating.form.ms)) return std::nullopt;
-    rating.ms = rating.form.ms;
-    *rating.ms *= CutLines(*fn, target_);
-    if (ir::WantsTooManyColumns(*fn, target_)) *rating.ms *= kThroughRegisters;
+    rating.ms = rating.form.ms * known->longer;
     return rating.ms;
   }
 
@@ -422,43 +437,59 @@ class Search {
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
-    frontend::Values statics;
-    Result<ir::Function> clean = At(point, &statics);
-    if (!clean.ok() || (options_.pack > 1 && ir::PackRows(*clean, options_.pack)) ||
-        (split > 1 && ir::SplitReductions(*clean, split)))
-      return std::nullopt;
-    options_.split = split;
+    const TuneMemory::Program* program = Become(point, split);
+    if (program == nullptr) return std::nullopt;
     out.values = ValuesOf(point);
-    const ir::WorkCount work = ir::CountWork(*clean, names_, target_, {.edges = false});
-    const scheduler::Asked copies = scheduler::AskedByCopies(*clean, target_, call_.row_starts);
+    const ir::Function& clean = program->clean;
+    const ir::Function& warps = program->warps;
+    const ir::Filling& filling = program->filling;
+    if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
+    // An author tried the default where products fly.
+    if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
+    const ir::WorkCount work = ir::CountWork(clean, names_, target_, {.edges = false});
+    const scheduler::Asked copies = scheduler::AskedByCopies(clean, target_, call_.row_starts);
     const ir::Target target = scheduler::SharedBy(target_, work.instances, copies.times);
-    auto periods = scheduler::BoundPeriods(*clean, target);
+    auto periods = scheduler::BoundPeriods(clean, target);
     if (!periods) periods.emplace();
+    const double asks = AskedFor(warps);
+    const ir::Target asked = scheduler::SharedBy(target_, work.instances, copies.times * asks);
+    AdoptEmitted({clean, warps, program->how, asked, asks < 1}, &*periods);
+    out.time = scheduler::EstimateTime(clean, target_, work, *periods, ShapeOf(warps, copies));
+    out.time.ms *= CutLines(clean, target_);
+    out.split = split;
+    out.pack = options_.pack;
+    out.lowered = true;
+    out.by_schedule = program->how.by_schedule;
+    return out;
+  }
+  // The program of a point in one form, or null: it has none, or not in that form.
+  const TuneMemory::Program* Become(const Point& point, int64_t split) {
+    frontend::Values statics;
+    const TuneMemory::Known* known = At(point, &statics);
+    if (known == nullptr || known->forms == nullptr) return nullptr;
+    const auto [at, fresh] = memory_.programs.try_emplace(
+        fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split));
+    if (!fresh) return at->second.get();
+    auto program = std::make_unique<TuneMemory::Program>();
+    program->clean = known->forms->fn();
+    if ((options_.pack > 1 && ir::PackRows(program->clean, options_.pack)) ||
+        (split > 1 && ir::SplitReductions(program->clean, split)))
+      return nullptr;
+    options_.split = split;
     DiagSink quiet;
     Call call = call_;
     call.statics = statics;
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet);
-    if (!tile.ok()) return std::nullopt;
-    Lowered how;
+    if (!tile.ok()) return nullptr;
     Observation look;
-    look.lowered = &how;
-    const auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
-    if (!warps.ok()) return std::nullopt;
-    const ir::Filling filling = ir::FillingOf(*warps, target_, !asked_.ptxas.empty());
-    if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
-    // An author tried the default where products fly.
-    if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
-    if (split > 1 && warps->launch.cluster != split) return std::nullopt;  // it was refused
-    const double asks = AskedFor(*warps);
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, copies.times * asks);
-    AdoptEmitted({*clean, *warps, how, asked, asks < 1}, &*periods);
-    out.time = scheduler::EstimateTime(*clean, target_, work, *periods, ShapeOf(*warps, copies));
-    out.time.ms *= CutLines(*clean, target_);
-    out.split = split;
-    out.pack = options_.pack;
-    out.lowered = true;
-    out.by_schedule = how.by_schedule;
-    return out;
+    look.lowered = &program->how;
+    auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
+    if (!warps.ok()) return nullptr;
+    if (split > 1 && warps->launch.cluster != split) return nullptr;  // it was refused
+    program->warps = *std::move(warps);
+    program->filling = ir::FillingOf(program->warps, target_, !asked_.ptxas.empty());
+    at->second = std::move(program);
+    return at->second.get();
   }
 
   // Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
@@ -504,6 +535,7 @@ class Search {
   const PipelineOptions& asked_;
   PipelineOptions options_;  // of what is only looked at
   const ir::Target& target_;
+  TuneMemory& memory_;
   Bindings names_;
   std::vector<Axis> axes_;
   struct Rating {
@@ -516,63 +548,41 @@ class Search {
   std::map<Point, bool> answers_;
 };
 
-std::string Key(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                const PipelineOptions& options) {
-  std::string key = "tune " + ImageKey(loaded, signature.kernel, call, options);
-  if (!options.ptxas.empty()) key += " ptxas";
-  for (const auto& [name, value] : call.all)
-    key += fmt::format(" {}={}", name, frontend::ToText(value));
-  return key;
-}
-
 }  // namespace
 
 TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                       const PipelineOptions& options, scheduler::SolutionStore* store) {
+                       const PipelineOptions& options, scheduler::SolutionStore* store,
+                       TuneMemory* memory) {
   std::string key;
   if (store != nullptr) {
-    key = Key(loaded, signature, call, options);
-    if (const auto text = store->Get(key)) {
-      TuneChoice choice;
-      for (size_t at = 0; at < text->size();) {
-        const size_t equals = text->find('=', at), end = text->find('\n', at);
-        if (equals == std::string::npos || end == std::string::npos || equals > end) break;
-        int64_t value = 0;
-        std::from_chars(text->data() + equals + 1, text->data() + end, value);
-        choice.values[text->substr(at, equals - at)] = value;
-        at = end + 1;
-      }
-      return choice;
-    }
+    key = TuneKey(loaded, signature, call, options);
+    if (auto values = KeptTunes(*store, key)) return {.values = *std::move(values)};
   }
   DiagSink quiet;
   TuneChoice choice;
   const Result<Machine> machine = MachineOf(options, quiet);
   if (!machine.ok()) return choice;
-  choice = Search(loaded, signature, call, options, **machine).Run();
-  if (store != nullptr && choice.why_not.empty()) {
-    std::string text;
-    for (const auto& [name, value] : choice.values)
-      text += fmt::format("{}={}\n", name, frontend::ToText(value));
-    store->Put(key, signature.kernel + " tunes", text + "\n");
-  }
+  TuneMemory own;
+  choice = Search(loaded, signature, call, options, **machine, memory ? *memory : own).Run();
+  if (store != nullptr && choice.why_not.empty())
+    KeepTunes(*store, key, signature.kernel, choice.values);
   return choice;
 }
 
 Result<> CheckTune(const std::string& tune, DiagSink& diags) {
-  if (tune == "default" || tune == "model") return Done();
-  return diags.Report(kUnknownTune, Span{}, tune).Help("use default or model");
+  if (tune == "default" || tune == "model" || tune == "classes") return Done();
+  return diags.Report(kUnknownTune, Span{}, tune).Help("use default, model or classes");
 }
 
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
                           const PipelineOptions& options, scheduler::SolutionStore* store,
-                          const Call& call, DiagSink& diags) {
-  if (options.tune != "model") return {};
+                          const Call& call, DiagSink& diags, TuneMemory* memory) {
+  if (options.tune == "default") return {};
   if (loaded.schedule_file >= 0) return {};  // a schedule is for one choice of tiles
   bool open = false;
   for (const frontend::TuneInfo& tune : signature.tunes) open = open || IsOpen(tune, call);
   if (!open) return {};
-  TuneChoice choice = ChooseTunes(loaded, signature, call, options, store);
+  TuneChoice choice = ChooseTunes(loaded, signature, call, options, store, memory);
   if (!choice.why_not.empty() && !choice.fails)  // else whoever compiles it says so
     diags.Report(kTuneFallsBack, Span{}, choice.why_not);
   return std::move(choice.values);

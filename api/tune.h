@@ -38,16 +38,20 @@ struct TuneChoice {
   bool fails = false;              // because the kernel does not compile
 };
 
-// `store` may be null: choices are not remembered.
-TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                       const PipelineOptions& options, scheduler::SolutionStore* store);
+struct TuneMemory;
 
-// `default` or `model`.
+// `store` may be null: choices are not remembered. `memory` (may be null) makes it faster, if it is
+// of the same facts and statics.
+TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
+                       const PipelineOptions& options, scheduler::SolutionStore* store,
+                       TuneMemory* memory = nullptr);
+
+// `default`, `model` or `classes`.
 Result<> CheckTune(const std::string& tune, DiagSink& diags);
 
 // What the options ask the open tunes of the call to be; empty: their defaults.
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
                           const PipelineOptions& options, scheduler::SolutionStore* store,
-                          const Call& call, DiagSink& diags);
+                          const Call& call, DiagSink& diags, TuneMemory* memory = nullptr);
 
 }  // namespace tilec::api

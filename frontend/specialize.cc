@@ -39,9 +39,13 @@ Result<ir::Function> Specialize(const Program& program, const SpecializeRequest&
 Result<> CheckFacts(const Program& program, const std::string& kernel, const Values& values,
                     DiagSink& diags) {
   const ProgramData& data = program.data();
+  const auto check = [&](const Signature& sig) {
+    return CheckFactsOf(data, sig, *FindKernel(data, sig.kernel), KnownValues(sig, nullptr, values),
+                        diags);
+  };
+  if (const Signature* known = program.FindSignature(kernel)) return check(*known);  // no copy
   TRY(const Signature sig, SignatureOf(program, kernel, diags));
-  return CheckFactsOf(data, sig, *FindKernel(data, sig.kernel), KnownValues(sig, nullptr, values),
-                      diags);
+  return check(sig);
 }
 
 namespace {

@@ -158,12 +158,12 @@ bool Meets(OpKind kind) {
 // What stands outside the innermost loops.
 class Outside {
  public:
-  Outside(const Function& fn, const ir::Target& target, const ir::WorkCount& work)
-      : fn_(fn), target_(target), work_(work) {
+  Outside(const Function& fn, const ir::Target& target, const ir::WorkCount& work,
+          double warpgroups)
+      : fn_(fn), target_(target), work_(work), warpgroups_(warpgroups) {
     for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
     for (OpId id : fn.blocks[fn.body].ops)
       if (fn.ops[id].kind == OpKind::kParallel) cluster_ = fn.ops[id].i("cluster", 1);
-    warpgroups_ = CutWarpgroups();
     hot_unit_ = HotUnit(target);
     used_.resize(target.units.size());
     Walk(fn.body, 1);
@@ -174,11 +174,6 @@ class Outside {
   std::map<OpId, double> entries;        // of innermost loops, per instance
 
  private:
-  double CutWarpgroups() const {
-    const std::optional<CutProgram> cut = CutRows(fn_, 1, target_);
-    return cut ? cut->schedule.warpgroups : 1;
-  }
-
   void Walk(ir::BlockId block, double times) {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
@@ -239,7 +234,7 @@ class Outside {
   const ir::Target& target_;
   const ir::WorkCount& work_;
   std::set<OpId> inner_;
-  double warpgroups_ = 1;
+  const double warpgroups_;
   int hot_unit_ = -1;
   std::vector<double> used_;  // cycles of each unit
   bool waiting_ = false;      // for loads, in the order of the program
@@ -248,8 +243,12 @@ class Outside {
 
 }  // namespace
 
-ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
-  ir::Target out = target;
+double CutWarpgroups(const Function& fn, const ir::Target& target) {
+  const std::optional<CutProgram> cut = CutRows(fn, 1, target);
+  return cut ? cut->schedule.warpgroups : 1;
+}
+
+Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
   // Where it is lines that they ask for, the L2 is what more of them wait for: of rows amid sectors
@@ -259,10 +258,15 @@ ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
   const double beside =
       times > 1 ? std::clamp((static_cast<double>(ctas) - sms / 4) / (sms / 2), 0.0, 1.0)
                 : double(paired);
+  return {beside, times};
+}
+
+ir::Target SharedBy(const ir::Target& target, const Sharing& sharing) {
+  ir::Target out = target;
   for (size_t u = 0; u < target.units.size(); ++u) {
     const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
     // What neighbours ask for comes in by the same port: no CTA gets more than one alone.
-    const double shared = (alone + (1 - alone) * beside) * times;
+    const double shared = (alone + (1 - alone) * sharing.beside) * sharing.times;
     const double scale = alone < 1 ? std::max(alone, shared) : 1;
     if (scale == 1) continue;
     for (ir::OpCost& op : out.ops)
@@ -315,7 +319,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
                         const std::vector<LoopPeriod>& loops, const LaunchShape& shape) {
   KernelTime time;
   const ir::TargetModel& model = target.model;
-  const Outside outside(fn, target, work);
+  const Outside outside(fn, target, work,
+                        shape.warpgroups > 0 ? shape.warpgroups : CutWarpgroups(fn, target));
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
   int64_t sms = target.limits.sms;
   if (shape.cluster > 2 && sms > 2 * model.sms_beside_clusters)

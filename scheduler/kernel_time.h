@@ -37,17 +37,31 @@ struct LoopPeriod {
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
                                                     const ir::Target& target);
 
-// `target` as `ctas` CTAs find it that need what they share `times` as often as its costs say.
-ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times);
+// How CTAs find what they share: how many of those that share a port are there (0 none, 1 all),
+// and how often they need it, of as often as the machine's costs say.
+struct Sharing {
+  double beside = 0, times = 1;
+  auto operator<=>(const Sharing&) const = default;
+};
+Sharing SharingOf(const ir::Target& target, int64_t ctas, double times);
+// `target` as they find it.
+ir::Target SharedBy(const ir::Target& target, const Sharing& sharing);
+inline ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
+  return SharedBy(target, SharingOf(target, ctas, times));
+}
+
+// Of a role that has all rows of the tiles of `fn`.
+double CutWarpgroups(const ir::Function& fn, const ir::Target& target);
 
 struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid
   int64_t per_sm = 1;
-  int64_t cluster = 1;  // CTAs that run in one part of the machine
-  double share = 1;     // of what it needs, what a CTA asks the L2 for itself
-  double lines = 1;     // that are asked for where one would do
-  double written = 1;   // as long as its bytes say takes what is stored
-  double leaves = 0;    // cycles more than its bytes say until an instance is stored
+  int64_t cluster = 1;    // CTAs that run in one part of the machine
+  double share = 1;       // of what it needs, what a CTA asks the L2 for itself
+  double lines = 1;       // that are asked for where one would do
+  double written = 1;     // as long as its bytes say takes what is stored
+  double leaves = 0;      // cycles more than its bytes say until an instance is stored
+  double warpgroups = 0;  // CutWarpgroups, where that is known
 };
 
 struct KernelTime {

@@ -2,7 +2,9 @@
 #include "scheduler/split_choice.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
@@ -16,10 +18,41 @@ namespace tilec::scheduler {
 
 namespace {
 
-class Choice {
+constexpr int64_t kMostPacked = 16;
+
+// One function, and what was found out about it.
+struct Form {
+  explicit Form(ir::Function f) : fn(std::move(f)) {}
+  ir::Function fn;
+  std::optional<double> warpgroups;
+  std::map<Sharing, std::optional<std::vector<LoopPeriod>>> periods;
+};
+using FormPtr = std::unique_ptr<Form>;
+
+FormPtr Split(const ir::Function& fn, int64_t ctas) {
+  auto form = std::make_unique<Form>(fn);
+  if (ir::SplitReductions(form->fn, ctas)) return nullptr;  // an obstacle
+  return form;
+}
+
+FormPtr Pack(const ir::Function& fn, int64_t heads) {
+  auto form = std::make_unique<Form>(fn);
+  if (ir::PackRows(form->fn, heads)) return nullptr;  // an obstacle
+  return form;
+}
+
+// With CTAs that have no tile, where its grid is none of clusters.
+FormPtr Cluster(const ir::Function& fn, int64_t ctas) {
+  auto form = std::make_unique<Form>(fn);
+  CHECK(!ir::ClusterTiles(form->fn, ctas), "it asks for less by that");
+  return form;
+}
+
+// The sizes of one question.
+class Question {
  public:
-  Choice(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-         const RowStarts& row_starts, const ShapeOf& shape_of)
+  Question(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+           const RowStarts& row_starts, const ShapeOf& shape_of)
       : target_(target),
         names_(names),
         shape_of_(shape_of),
@@ -27,21 +60,29 @@ class Choice {
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles.
-  std::optional<KernelTime> TimeOf(const ir::Function& fn, double share, int64_t cluster,
-                                   bool stays = false) {
-    const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});
+  std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false) {
+    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (work.instances == 0) return std::nullopt;
-    const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, asked_.times * share));
-    if (!periods) return std::nullopt;
-    LaunchShape shape = shape_of_ ? shape_of_(fn, work) : LaunchShape();
+    const Sharing sharing = SharingOf(target_, work.instances, asked_.times * share);
+    auto known = form.periods.find(sharing);
+    if (known == form.periods.end())
+      known =
+          form.periods.emplace(sharing, BoundPeriods(form.fn, SharedBy(target_, sharing))).first;
+    if (!known->second) return std::nullopt;
+    LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
     shape.cluster = cluster;
     shape.share = share;
     shape.lines = asked_.lines;
     shape.written = asked_.written;
     shape.leaves = asked_.leaves;
+    if (!form.warpgroups) form.warpgroups = CutWarpgroups(form.fn, target_);
+    shape.warpgroups = *form.warpgroups;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
-    return EstimateTime(fn, target_, work, *periods, shape);
+    return EstimateTime(form.fn, target_, work, *known->second, shape);
+  }
+  int64_t TilesOf(const Form& form) const {
+    return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
   }
   double whole_flops = 0;
 
@@ -54,85 +95,123 @@ class Choice {
 
 }  // namespace
 
-namespace {
+class Forms::Kept {
+ public:
+  Kept(ir::Function fn, const ir::Target& target) : target_(target), plain_(std::move(fn)) {}
+  const ir::Function& fn() const { return plain_.form.fn; }
 
-constexpr int64_t kMostPacked = 16;
-
-// As many instances in a tile as leave the fewest tiles; 1: as it is.
-int64_t ChoosePack(ir::Function* fn, const ir::Target& target, const Bindings& names) {
-  const ir::Function clean = *fn;
-  int64_t best = 1;
-  int64_t fewest = ir::CountWork(clean, names, target, {.edges = false}).instances;
-  for (int64_t heads = 2; heads <= kMostPacked; heads *= 2) {
-    ir::Function packed = clean;
-    if (ir::PackRows(packed, heads)) break;  // an obstacle
-    const int64_t tiles = ir::CountWork(packed, names, target, {.edges = false}).instances;
-    if (tiles == 0 || tiles >= fewest) continue;
-    best = heads, fewest = tiles;
-    *fn = std::move(packed);
+  SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
+                     const ShapeOf& shape_of) {
+    SplitChoice choice;
+    Question model(fn(), target_, names, row_starts, shape_of);
+    const std::optional<KernelTime> alone = model.TimeOf(plain_.form, 1, 1);
+    choice.whole_flops = model.whole_flops;
+    if (!alone) return choice;
+    choice.alone_ms = alone->ms;
+    const auto take = [&](const KernelTime& time) {
+      choice.ms = time.ms, choice.busy = time.busy();
+    };
+    take(*alone);
+    if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
+      if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
+      const auto shared = model.TimeOf(*clustered_, asked, target_.lowering.cluster_ctas, true);
+      const auto stays = model.TimeOf(plain_.form, 1, 1, true);
+      choice.share_copies = shared && stays && shared->ms < stays->ms;
+      if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
+    }
+    const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
+      const bool idle = 2 * whole.ctas <= target_.limits.sms || whole.longest_binds;
+      if (!target_.Has("clusters") || !idle) return;
+      for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
+        Form* const split = tiles.InParts(ctas);
+        if (split == nullptr) break;
+        const std::optional<KernelTime> time = model.TimeOf(*split, 1, ctas);
+        if (!time || time->ms >= choice.ms ||
+            time->ms > (1 - target_.model.split_margin) * alone->ms ||
+            time->ms > alone->ms - target_.model.split_least_ms)
+          continue;
+        choice.ctas = ctas;
+        choice.pack = pack;
+        choice.share_copies = false;
+        take(*time);
+      }
+    };
+    share(plain_, *alone, 1);
+    if (const auto [pack, packed] = ChoosePack(model); pack > 1) {
+      const std::optional<KernelTime> whole = model.TimeOf(packed->form, 1, 1);
+      if (!whole) return choice;
+      if (whole->ms < (1 - target_.model.split_margin) * choice.ms) {
+        choice.ctas = 1;
+        choice.pack = pack;
+        choice.share_copies = false;
+        take(*whole);
+      }
+      share(*packed, *whole, pack);
+    }
+    return choice;
   }
-  return best;
-}
 
-}  // namespace
+ private:
+  // A function, and what becomes of it in parts.
+  struct Tiles {
+    explicit Tiles(ir::Function fn) : form(std::move(fn)) {}
+    Form form;
+    std::map<int64_t, FormPtr> parts;  // by CTAs; null: an obstacle
+    Form* InParts(int64_t ctas) {
+      auto at = parts.find(ctas);
+      if (at == parts.end()) at = parts.emplace(ctas, Split(form.fn, ctas)).first;
+      return at->second.get();
+    }
+  };
+
+  // As many instances in a tile as leave the fewest tiles; 1: as it is.
+  std::pair<int64_t, Tiles*> ChoosePack(const Question& model) {
+    std::pair<int64_t, Tiles*> best = {1, nullptr};
+    int64_t fewest = model.TilesOf(plain_.form);
+    for (int64_t heads = 2; heads <= kMostPacked; heads *= 2) {
+      auto at = packed_.find(heads);
+      if (at == packed_.end()) {
+        FormPtr form = Pack(fn(), heads);
+        at = packed_.emplace(heads, form ? std::make_unique<Tiles>(std::move(form->fn)) : nullptr)
+                 .first;
+      }
+      if (at->second == nullptr) break;
+      const int64_t tiles = model.TilesOf(at->second->form);
+      if (tiles == 0 || tiles >= fewest) continue;
+      best = {heads, at->second.get()};
+      fewest = tiles;
+    }
+    return best;
+  }
+
+  const ir::Target& target_;
+  Tiles plain_;
+  FormPtr clustered_;
+  std::map<int64_t, std::unique_ptr<Tiles>> packed_;  // by instances; null: an obstacle
+};
+
+Forms::Forms(ir::Function fn, const ir::Target& target)
+    : kept_(std::make_unique<Kept>(std::move(fn), target)) {}
+Forms::Forms(Forms&&) noexcept = default;
+Forms::~Forms() = default;
+const ir::Function& Forms::fn() const { return kept_->fn(); }
+SplitChoice Forms::Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
+                          const ShapeOf& shape_of) {
+  return kept_->Choose(names, row_starts, most, shape_of);
+}
 
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                         const RowStarts& row_starts, int64_t most, const ShapeOf& shape_of) {
-  SplitChoice choice;
-  Choice model(fn, target, names, row_starts, shape_of);
-  const std::optional<KernelTime> alone = model.TimeOf(fn, 1, 1);
-  choice.whole_flops = model.whole_flops;
-  if (!alone) return choice;
-  choice.alone_ms = alone->ms;
-  const auto take = [&](const KernelTime& time) { choice.ms = time.ms, choice.busy = time.busy(); };
-  take(*alone);
-  if (const double asked = ShareAsked(fn, target); CutsLines(fn, row_starts) && asked < 1) {
-    ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
-    CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
-    const auto shared = model.TimeOf(clustered, asked, target.lowering.cluster_ctas, true);
-    const auto stays = model.TimeOf(fn, 1, 1, true);
-    choice.share_copies = shared && stays && shared->ms < stays->ms;
-    if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
-  }
-  const auto share = [&](const ir::Function& tiles, const KernelTime& whole, int64_t pack) {
-    const bool idle = 2 * whole.ctas <= target.limits.sms || whole.longest_binds;
-    if (!target.Has("clusters") || !idle) return;
-    for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
-      ir::Function split = tiles;
-      if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-      const std::optional<KernelTime> time = model.TimeOf(split, 1, ctas);
-      if (!time || time->ms >= choice.ms ||
-          time->ms > (1 - target.model.split_margin) * alone->ms ||
-          time->ms > alone->ms - target.model.split_least_ms)
-        continue;
-      choice.ctas = ctas;
-      choice.pack = pack;
-      choice.share_copies = false;
-      take(*time);
-    }
-  };
-  share(fn, *alone, 1);
-  ir::Function packed = fn;
-  if (const int64_t pack = ChoosePack(&packed, target, names); pack > 1) {
-    const std::optional<KernelTime> whole = model.TimeOf(packed, 1, 1);
-    if (!whole) return choice;
-    if (whole->ms < (1 - target.model.split_margin) * choice.ms) {
-      choice.ctas = 1;
-      choice.pack = pack;
-      choice.share_copies = false;
-      take(*whole);
-    }
-    share(packed, *whole, pack);
-  }
-  return choice;
+  return Forms(fn, target).Choose(names, row_starts, most, shape_of);
 }
 
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts) {
-  Choice model(fn, target, names, row_starts, {});
-  ir::Function split = fn;
-  if (parts > 1 && ir::SplitReductions(split, parts)) return 0;
-  const std::optional<KernelTime> time = model.TimeOf(split, 1, parts);
+  const ShapeOf none;
+  Question model(fn, target, names, row_starts, none);
+  const FormPtr form = parts > 1 ? Split(fn, parts) : std::make_unique<Form>(fn);
+  if (form == nullptr) return 0;
+  const std::optional<KernelTime> time = model.TimeOf(*form, 1, parts);
   return time ? time->ms : 0;
 }
 

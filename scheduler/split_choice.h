@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "ir/count_work.h"
 #include "ir/function.h"
@@ -32,6 +33,24 @@ struct SplitChoice {
 
 // What is known of a launch before its program is lowered; none: the least.
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
+
+// What can become of a function and what of that does not depend on sizes, kept: another size asks
+// for a small part of the time. Not thread-safe.
+class Forms {
+ public:
+  // `fn`: cleaned up, at the tile level. `target` outlives it.
+  Forms(ir::Function fn, const ir::Target& target);
+  Forms(Forms&&) noexcept;
+  ~Forms();
+  const ir::Function& fn() const;
+  // As ChooseSplit.
+  SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
+                     const ShapeOf& shape_of);
+
+ private:
+  class Kept;
+  std::unique_ptr<Kept> kept_;
+};
 
 // `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
 // `row_starts`: of scheduler/copy_lines.h; clusters are weighed only where rows begin amid lines.

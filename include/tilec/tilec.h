@@ -247,7 +247,8 @@ struct CompilerOptions {
   std::string target = "h200";
   std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
   // Tunes not given: "model", what the machine model predicts to be fastest for the sizes of a
-  // launch, or "default", what the kernel's author wrote.
+  // launch; "classes", what it predicts for the largest member of their class, so that a new size
+  // finds a program that is there (docs/embedding.md); "default", what the kernel's author wrote.
   std::string tune = "model";
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
@@ -266,6 +267,12 @@ struct Parameter {
   bool is_static = false;         // its value is compiled in
 };
 
+// Sizes that dims will have: one number from `first` to `last` for all of them in a launch.
+struct SizeRange {
+  std::vector<std::string> dims;
+  int64_t first = 1, last = 1;
+};
+
 class Kernel {
  public:
   std::string name() const;
@@ -277,6 +284,9 @@ class Kernel {
   Expected<double> LaunchTimed(Device& device, const Args& args, Stream stream = 0);
   // Everything but the launch: tensors may have any address of the alignment they will have.
   Status Prepare(Device& device, const Args& args);
+  // The same for all sizes in the ranges together, whose tensors are else as those of `args` are.
+  // Needs `tune` = "classes" or "default": what is compiled is shared by all sizes of a class.
+  Status Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges);
   // The same, for launches with exactly these arguments.
   Expected<Bound> Bind(Device& device, const Args& args);
   // What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx", "json".

@@ -81,7 +81,8 @@ tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream,
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 
 // Compiling. Options are NAME, VALUE pairs: "target" (a machine or its file), "schedule" (a word or
-// a .sched file), "tune" ("model", "default"), "cache" ("on", "off"), "cache_dir", "stdlib_dir".
+// a .sched file), "tune" ("model", "classes", "default"), "cache" ("on", "off"), "cache_dir",
+// "stdlib_dir".
 // `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler);
@@ -131,6 +132,16 @@ tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const til
                            int32_t stream);
 // Everything but the launch: tensors may have any address of the alignment they will have.
 tilec_status* tilec_prepare(tilec_kernel* kernel, tilec_device* device, const tilec_args* args);
+// The same for all sizes in the ranges together: dims of one range have one size in a launch. Needs
+// "tune" = "classes" or "default" (docs/embedding.md).
+typedef struct tilec_size_range {
+  const char* const* dims;
+  size_t count;  // of them
+  int64_t first, last;
+} tilec_size_range;
+tilec_status* tilec_prepare_ranges(tilec_kernel* kernel, tilec_device* device,
+                                   const tilec_args* args, const tilec_size_range* ranges,
+                                   size_t count);
 // Waits for the end; milliseconds on the device (on the emulator, of the host).
 tilec_status* tilec_launch_timed(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                                  int32_t stream, double* milliseconds);

@@ -804,8 +804,8 @@ STANDS_FOR = _arrays.STANDS_FOR
 
 
 class Compiler:
-    """Options of compiling: target (a machine or its file), schedule, tune ("model", "default"),
-    cache (bool), cache_dir, stdlib_dir."""
+    """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
+    "default"), cache (bool), cache_dir, stdlib_dir."""
 
     def __init__(self, **options):
         self._lib = library()

@@ -20,7 +20,7 @@ for library in "$whole" "$@"; do
   for name in $declared; do
     if [ "$library" != "$whole" ]; then
       case $name in
-        tilec_compile* | tilec_kernel_* | tilec_launch* | tilec_prepare | tilec_emit | tilec_text_free)
+        tilec_compile* | tilec_kernel_* | tilec_launch* | tilec_prepare* | tilec_emit | tilec_text_free)
           continue ;;
       esac
     fi

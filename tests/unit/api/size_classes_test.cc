@@ -1,0 +1,188 @@
+// Classes of sizes: which sizes share one, that a choice depends on the class and on nothing that
+// ran before, and that what ranges prepare is what launches of such sizes ask for.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "api/size_classes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "api/size_ranges.h"
+#include "include/tilec/tilec.h"
+#include "include/tilec/tilec_c.h"
+
+namespace tilec {
+namespace {
+
+TEST(SizeClasses, ThreeDigitsCount) {
+  for (int64_t size = 0; size <= 8; ++size) EXPECT_EQ(api::ClassOf(size), size);
+  const std::map<int64_t, int64_t> classes = {{9, 10},    {10, 10},     {13, 14},     {15, 16},
+                                              {16, 16},   {17, 20},     {100, 112},   {112, 112},
+                                              {113, 128}, {4096, 4096}, {4097, 5120}, {-3, -3}};
+  for (const auto& [size, of] : classes) EXPECT_EQ(api::ClassOf(size), of) << size;
+  EXPECT_EQ(api::ClassOf(12345, 1), 16384);
+  EXPECT_EQ(api::ClassOf(INT64_MAX), INT64_MAX) << "no larger one is a number";
+  for (int64_t size = 1; size < 3000; ++size) {
+    EXPECT_GE(api::ClassOf(size), size);
+    EXPECT_LE(4 * api::ClassOf(size), 5 * size + 4) << size;
+    EXPECT_LE(api::ClassOf(size), api::ClassOf(size + 1));
+    EXPECT_EQ(api::ClassOf(api::ClassOf(size)), api::ClassOf(size));
+  }
+}
+
+TEST(SizeClasses, AMemberOfEachClassAndAlignment) {
+  EXPECT_EQ(api::MembersOf(1, 12), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 10, 12}));
+  EXPECT_EQ(api::MembersOf(9, 9), (std::vector<int64_t>{9}));
+  EXPECT_EQ(api::MembersOf(5, 4), (std::vector<int64_t>{}));
+  const std::vector<int64_t> members = api::MembersOf(1, 3000, 16);
+  std::set<std::pair<int64_t, int64_t>> seen;  // class, power of two
+  const auto power = [](int64_t size) { return std::min<int64_t>(16, size & -size); };
+  for (const int64_t size : members) seen.emplace(api::ClassOf(size), power(size));
+  EXPECT_EQ(seen.size(), members.size());
+  for (int64_t size = 1; size <= 3000; ++size)
+    EXPECT_EQ(seen.count({api::ClassOf(size), power(size)}), 1u) << size;
+}
+
+class Classes : public ::testing::Test {
+ protected:
+  static Kernel Load(const std::string& tune, const std::string& file, const std::string& name) {
+    CompilerOptions options;
+    options.disk_cache = false;
+    options.tune = tune;
+    return *Compiler::Create(options)->Compile(file, name);
+  }
+  static Args Product(int64_t m, int64_t n = 512, int64_t k = 256) {
+    return Args()
+        .Set("A", Tensor{DType::kBF16, 0x1000, {m, k}, {}})
+        .Set("B", Tensor{DType::kBF16, 0x1000, {n, k}, {}})
+        .Set("C", Tensor{DType::kBF16, 0x1000, {m, n}, {}});
+  }
+  static std::string Ptx(Kernel& kernel, const Args& args) {
+    const auto ptx = kernel.Emit("ptx", args);
+    EXPECT_TRUE(ptx.ok()) << ptx.status().text();
+    return ptx.ok() ? *ptx : "";
+  }
+};
+
+TEST_F(Classes, AreWhatTheModelChoosesForTheirLargestMember) {
+  Kernel model = Load("model", "std/matmul.tile", "gemm");
+  Kernel classes = Load("classes", "std/matmul.tile", "gemm");
+  // The largest ones first: what they leave behind must not count.
+  for (const int64_t m : {7000, 900, 300, 60, 1})
+    EXPECT_EQ(Ptx(classes, Product(m)), Ptx(model, Product(api::ClassOf(m)))) << m;
+  Kernel again = Load("classes", "std/matmul.tile", "gemm");
+  for (const int64_t m : {1, 60, 300, 900, 7000})
+    EXPECT_EQ(Ptx(again, Product(m)), Ptx(classes, Product(m))) << m;
+}
+
+TEST_F(Classes, OneMoreHeadThanFactsAllow) {
+  // H % G == 0 holds of 9 and 3, not of 10 and 3.
+  Kernel kernel = Load("classes", "std/attention.tile", "attention");
+  const auto tensor = [](std::vector<int64_t> dims) {
+    return Tensor{DType::kBF16, 0x1000, std::move(dims), {}};
+  };
+  const auto args = [&](int64_t l) {
+    return Args()
+        .Set("Q", tensor({1, 9, 64, 64}))
+        .Set("K", tensor({1, 3, l, 64}))
+        .Set("V", tensor({1, 3, l, 64}))
+        .Set("O", tensor({1, 9, 64, 64}))
+        .Set("scale", 0.125);
+  };
+  EXPECT_EQ(Ptx(kernel, args(700)), Ptx(kernel, args(763)));
+}
+
+TEST_F(Classes, RangesPrepareEveryClass) {
+  const std::string text =
+      "kernel scale(X: f32[M, N], Y: out f32[M, N]) {\n"
+      "  tune BM = 16 in 16..64 step 16\n"
+      "  parallel m in tiles(M, BM), n in tiles(N, 64) { Y[m, n] = X[m, n] * 2.0 }\n}\n";
+  auto device = Device::Open("emulator");
+  ASSERT_TRUE(device.ok());
+  const auto prepare = [&](const std::string& tune, std::vector<SizeRange> ranges) {
+    CompilerOptions options;
+    options.disk_cache = false;
+    options.tune = tune;
+    Kernel kernel = *Compiler::Create(options)->CompileText(text, "t.tile");
+    const auto memory = device->Alloc(1 << 16);
+    const Args args = Args()
+                          .Set("X", Tensor{DType::kF32, *memory, {1, 1}, {}})
+                          .Set("Y", Tensor{DType::kF32, *memory, {1, 1}, {}});
+    const Status s = kernel.Prepare(*device, args, ranges);
+    return s.ok() ? std::string("prepared") : s.problems()[0].code + " " + s.problems()[0].message;
+  };
+  EXPECT_EQ(prepare("classes", {{{"M"}, 1, 40}, {{"N"}, 60, 70}}), "prepared");
+  EXPECT_EQ(prepare("default", {{{"M", "N"}, 1, 9}}), "prepared");
+  EXPECT_EQ(prepare("model", {{{"M"}, 1, 9}}).substr(0, 4), "R613");
+  EXPECT_EQ(prepare("classes", {{{"Q"}, 1, 9}}),
+            "R612 `scale` cannot be prepared for this range: `Q` is none of its dims");
+  EXPECT_EQ(prepare("classes", {{{"M"}, 9, 1}}).substr(0, 4), "R612");
+  EXPECT_EQ(prepare("classes", {{{}, 1, 9}}).substr(0, 4), "R612");
+  EXPECT_EQ(prepare("classes", {{{"M"}, 1, 9}, {{"N", "M"}, 1, 9}}),
+            "R612 `scale` cannot be prepared for this range: `M` has two ranges");
+}
+
+TEST_F(Classes, RangesInC) {
+  const char *names[] = {"cache", "tune"}, *values[] = {"off", "classes"};
+  tilec_compiler* compiler = nullptr;
+  ASSERT_EQ(tilec_compiler_create(names, values, 2, &compiler), nullptr);
+  tilec_kernel* kernel = nullptr;
+  ASSERT_EQ(tilec_compile_text(compiler,
+                               "kernel f(X: f32[M, 16], Y: out f32[M, 16]) {\n"
+                               "  parallel m in tiles(M, 16) { Y[m, :] = X[m, :] }\n}\n",
+                               "t.tile", nullptr, &kernel),
+            nullptr);
+  tilec_device* device = nullptr;
+  ASSERT_EQ(tilec_device_open("emulator", &device), nullptr);
+  uint64_t memory = 0;
+  ASSERT_EQ(tilec_device_alloc(device, 1 << 12, &memory), nullptr);
+  tilec_args* args = tilec_args_create();
+  const int64_t dims[] = {1, 16};
+  for (const char* tensor : {"X", "Y"})
+    tilec_args_tensor(args, tensor, TILEC_F32, memory, 2, dims, nullptr);
+  const char *m = "M", *nobody = "Q";
+  tilec_size_range range = {&m, 1, 1, 40};
+  EXPECT_EQ(tilec_prepare_ranges(kernel, device, args, &range, 1), nullptr);
+  range.dims = &nobody;
+  tilec_status* refused = tilec_prepare_ranges(kernel, device, args, &range, 1);
+  ASSERT_NE(refused, nullptr);
+  EXPECT_STREQ(tilec_status_code(refused, 0), "R612");
+  tilec_status_free(refused);
+  refused = tilec_prepare_ranges(kernel, device, args, nullptr, 1);
+  ASSERT_NE(refused, nullptr);
+  tilec_status_free(refused);
+  tilec_args_free(args);
+  tilec_device_free(device);
+  tilec_kernel_free(kernel);
+  tilec_compiler_free(compiler);
+}
+
+TEST_F(Classes, ARangeHasALaunchForEachAlignment) {
+  DiagSink diags;
+  SourceMap sources;
+  auto program = frontend::Program::LoadText(
+      sources, "t.tile",
+      "kernel f(X: f32[M, N], Y: out f32[M, N]) {\n"
+      "  parallel m in tiles(M, 16), n in tiles(N, 16) { Y[m, n] = X[m, n] }\n}\n",
+      nullptr, diags);
+  ASSERT_TRUE(program.ok()) << RenderAll(diags, sources);
+  const auto signature = frontend::SignatureOf(*program, "f", diags);
+  ASSERT_TRUE(signature.ok());
+  const Args args = Args()
+                        .Set("X", Tensor{DType::kF32, 0x100, {2, 2}, {}})
+                        .Set("Y", Tensor{DType::kF32, 0x100, {2, 2}, {}});
+  const auto count = [&](std::vector<SizeRange> ranges) {
+    const auto each = api::ArgsOfRanges(*signature, args, ranges, diags);
+    return each.ok() ? each->size() : 0;
+  };
+  EXPECT_EQ(count({{{"M"}, 33, 40}}), 1u) << "rows lie where they lay";
+  EXPECT_EQ(count({{{"N"}, 33, 40}}), 4u) << "40, 39, 38, 36";
+  EXPECT_EQ(count({{{"M"}, 33, 48}, {{"N"}, 33, 40}}), 8u);
+  EXPECT_EQ(count({}), 1u);
+}
+
+}  // namespace
+}  // namespace tilec
