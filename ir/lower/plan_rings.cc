@@ -45,6 +45,12 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
                                : depth_;
   const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
   if (!scheduled) return slots;
+  if (ring.in_loop && ring.around && nest == 1 && options_.next_tile && !scheduled->binding) {
+    constexpr int64_t kNextTile = 2;
+    p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, kNextTile,
+                          "as_deep_as_shared_memory_allows"});
+    return kNextTile;
+  }
   if (ring.in_loop && ring.around && nest > 1) {
     if (options_.outer_slots || scheduled->binding) return nest;
     p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, 1,
