@@ -6,6 +6,7 @@
 
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
@@ -45,6 +46,20 @@ class Choice {
   }
   double whole_flops = 0;
 
+  // Groups of clusters, and a second launch for what they have.
+  std::optional<KernelTime> TimeOfDivided(const ir::Function& fn, int64_t groups, int64_t cluster) {
+    ir::Division divided;
+    if (ir::DivideReductions(fn, groups, &divided) || ir::SplitReductions(divided.parts, cluster))
+      return std::nullopt;
+    std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster);
+    const double flops = whole_flops;
+    const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+    whole_flops = flops;
+    if (!time || !whole) return std::nullopt;
+    time->ms += whole->ms;
+    return time;
+  }
+
  private:
   const ir::Target& target_;
   const Bindings& names_;
@@ -57,6 +72,7 @@ class Choice {
 namespace {
 
 constexpr int64_t kMostPacked = 16;
+constexpr int64_t kMostGroups = 8;  // api/schedule_names.cc
 
 // As many instances in a tile as leave the fewest tiles; 1: as it is.
 int64_t ChoosePack(ir::Function* fn, const ir::Target& target, const Bindings& names) {
@@ -97,10 +113,16 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
   const auto share = [&](const ir::Function& tiles, const KernelTime& whole, int64_t pack) {
     const bool idle = 2 * whole.ctas <= target.limits.sms || whole.longest_binds;
     if (!target.Has("clusters") || !idle) return;
-    for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
-      ir::Function split = tiles;
-      if (ir::SplitReductions(split, ctas)) break;  // an obstacle
-      const std::optional<KernelTime> time = model.TimeOf(split, 1, ctas);
+    const int64_t groups = most == ir::isa::kPortableClusterCtas ? kMostGroups : 1;
+    for (int64_t ctas = 2; ctas <= most * groups; ctas *= 2) {
+      std::optional<KernelTime> time;
+      if (ctas > most) {
+        time = model.TimeOfDivided(tiles, ctas / most, most);
+      } else {
+        ir::Function split = tiles;
+        if (ir::SplitReductions(split, ctas)) break;  // an obstacle
+        time = model.TimeOf(split, 1, ctas);
+      }
       if (!time || time->ms >= choice.ms ||
           time->ms > (1 - target.model.split_margin) * alone->ms ||
           time->ms > alone->ms - target.model.split_least_ms)
@@ -131,8 +153,11 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
                    const RowStarts& row_starts, int64_t parts) {
   Choice model(fn, target, names, row_starts, {});
   ir::Function split = fn;
-  if (parts > 1 && ir::SplitReductions(split, parts)) return 0;
-  const std::optional<KernelTime> time = model.TimeOf(split, 1, parts);
+  constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
+  if (parts > 1 && parts <= kCluster && ir::SplitReductions(split, parts)) return 0;
+  const std::optional<KernelTime> time = parts > kCluster
+                                             ? model.TimeOfDivided(fn, parts / kCluster, kCluster)
+                                             : model.TimeOf(split, 1, parts);
   return time ? time->ms : 0;
 }
 

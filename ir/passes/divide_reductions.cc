@@ -195,37 +195,45 @@ class Divide {
       return b.Value(OpKind::kLoad, std::move(from), type,
                      {{"modes", Modes(type)}, {"sizes", Sizes(type)}});
     };
-    const auto combined = [&](const std::string& kind, std::vector<ValueId> parts) {
-      const OpKind op = kind == "add" ? OpKind::kAdd : kind == "max" ? OpKind::kMax : OpKind::kMin;
+    const auto combined = [&](const std::string& kind, ValueId before, ValueId next) {
       CHECK(kind == "add" || kind == "max" || kind == "min", "a part's " + kind);
-      ValueId all = parts[0];
-      for (size_t g = 1; g < parts.size(); ++g) all = b.Binary(op, all, parts[g]);
-      return all;
+      if (!before.valid()) return next;
+      const OpKind op = kind == "add" ? OpKind::kAdd : kind == "max" ? OpKind::kMax : OpKind::kMin;
+      return b.Binary(op, before, next);
     };
-    std::vector<std::vector<ValueId>> parts(loop.results.size());
-    for (size_t i = 0; i < loop.results.size(); ++i)
-      for (int64_t g = 0; g < groups_; ++g) parts[i].push_back(part(i, g));
-    if (const auto& rescaled = found_.rescaled) {
-      const std::vector<ValueId>& own = parts[rescaled->reference];
-      ValueId all = combined("max", own);
+    std::vector<ValueId> all(loop.results.size()), own;
+    ValueId reference;  // where a row has seen nothing but −∞: 0, if the loop does not say what
+    const auto& rescaled = found_.rescaled;
+    if (rescaled) {
+      ValueId& largest = all[rescaled->reference];
+      for (int64_t g = 0; g < groups_; ++g) own.push_back(part(rescaled->reference, g));
+      for (ValueId m : own) largest = combined("max", largest, m);
+      reference = largest;
       if (!rescaled->guarded) {
-        const Type type = fn.type(all);
+        const Type type = fn.type(largest);
         const ValueId none =
-            b.Cmp("eq", all, b.Constant(type, -std::numeric_limits<double>::infinity()));
-        all = b.Value(OpKind::kSelect, {none, b.Constant(type, 0), all}, type);
+            b.Cmp("eq", largest, b.Constant(type, -std::numeric_limits<double>::infinity()));
+        reference = b.Value(OpKind::kSelect, {none, b.Constant(type, 0), largest}, type);
       }
-      for (const auto& [i, factor] : rescaled->sums)
-        for (size_t g = 0; g < own.size(); ++g) {
-          ValueMap map = {{rescaled->old, own[g]}, {rescaled->next, all}};
-          parts[i][g] = b.Binary(OpKind::kMul, parts[i][g], Cloned(b, fn, factor, map));
-        }
     }
+    // Group by group: few tiles are held at a time.
+    for (int64_t g = 0; g < groups_; ++g)
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (rescaled && i == rescaled->reference) continue;
+        ValueId next = part(i, g);
+        if (rescaled)
+          if (const auto sum = rescaled->sums.find(i); sum != rescaled->sums.end()) {
+            ValueMap map = {{rescaled->old, own[static_cast<size_t>(g)]},
+                            {rescaled->next, reference}};
+            next = b.Binary(OpKind::kMul, next, Cloned(b, fn, sum->second, map));
+          }
+        all[i] = combined(found_.kinds[i], all[i], next);
+      }
     Forwarding forward(fn);
     for (size_t i = 0; i < loop.results.size(); ++i) {
-      ValueId all = combined(found_.kinds[i], std::move(parts[i]));
       const ValueId start = loop.operands[2 + i];
-      if (found_.kinds[i] == "add" && !IsZero(fn, start)) all = b.Binary(OpKind::kAdd, start, all);
-      forward.Replace(loop.results[i], all);
+      const bool sum = found_.kinds[i] == "add" && !IsZero(fn, start);
+      forward.Replace(loop.results[i], sum ? b.Binary(OpKind::kAdd, start, all[i]) : all[i]);
     }
     for (auto it = place + 1; it != old.end(); ++it) {
       fn.blocks[body].ops.push_back(*it);

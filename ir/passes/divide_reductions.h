@@ -18,7 +18,7 @@ struct Division {
   size_t tensors = 0;  // the last of either's: what is between them
 };
 
-// `groups` (2 to 16) parts of the loop's iterations; or why not. Both functions have the same
+// `groups` (2 to 8) parts of the loop's iterations; or why not. Both functions have the same
 // tensors behind those of `fn`, which the runtime provides: `parts` writes and `whole` reads them.
 // Nothing of `parts` says yet that a row may have seen nothing but −∞: it is to be dealt out to a
 // cluster as well (SplitReductions), which does.
