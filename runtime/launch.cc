@@ -23,6 +23,7 @@ constexpr uint64_t kMaxTmaExtent = 1ull << 32;
 constexpr int kScratchHalf = 256;        // bytes; inputs read the first half, outputs the second
 constexpr size_t kMaxCachedMaps = 4096;  // per loaded kernel
 constexpr uint64_t kWorkAlign = 256;     // bytes; of each tensor of the work
+constexpr std::ptrdiff_t kSpareWork = 2;
 
 // IEEE half and bfloat16 words, round to nearest even.
 uint16_t ToBf16(float f) {
@@ -354,6 +355,11 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const L
   TRY(LaunchPlan plan, PlanLaunch(image_, args, diags));
   if (plan.work_bytes > 0 && !plan.nothing_to_do) {
     TRY(ready->work, WorkOf(0, plan.work_bytes, diags));
+    const auto fits = [&](const Work& spare) { return spare.bytes >= plan.work_bytes; };
+    while (std::count_if(spare_work_.begin(), spare_work_.end(), fits) < kSpareWork) {
+      TRY(const Work spare, NewWork(plan.work_bytes, diags));
+      spare_work_.push_back(spare);
+    }
     TRY(plan, PlanLaunch(image_, args, diags, ready->work));
     for (const backend::TensorArg& t : image_.tensors)
       ready->addresses.push_back(args.tensors.at(t.name).data);
@@ -471,12 +477,22 @@ Result<> LoadedKernel::Launch(const Ready& ready, StreamId stream, LaunchStats* 
 // Launches of a stream follow each other and share their work; those of two may not.
 Result<DeviceAddress> LoadedKernel::WorkOf(StreamId stream, uint64_t bytes, DiagSink& diags) {
   Work& work = work_[stream];
-  if (work.bytes < bytes) {
-    TRY(work.at, device_.Alloc(bytes, diags));
-    all_work_.push_back(work.at);
-    work.bytes = bytes;
+  if (work.bytes >= bytes) return work.at;
+  const auto spare = std::find_if(spare_work_.begin(), spare_work_.end(),
+                                  [&](const Work& other) { return other.bytes >= bytes; });
+  if (spare != spare_work_.end()) {
+    work = *spare;
+    spare_work_.erase(spare);
+    return work.at;
   }
+  TRY(work, NewWork(bytes, diags));
   return work.at;
+}
+
+Result<LoadedKernel::Work> LoadedKernel::NewWork(uint64_t bytes, DiagSink& diags) {
+  TRY(const DeviceAddress at, device_.Alloc(bytes, diags));
+  all_work_.push_back(at);
+  return Work{at, bytes};
 }
 
 Result<const LoadedKernel::Ready*> LoadedKernel::On(const Ready& ready, StreamId stream,
@@ -498,10 +514,11 @@ Result<const LoadedKernel::Ready*> LoadedKernel::On(const Ready& ready, StreamId
 Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Apart(
     const std::shared_ptr<const Ready>& ready, DiagSink& diags) {
   if (!ready->elsewhere) return ready;
-  TRY(const DeviceAddress work, device_.Alloc(ready->plan->work_bytes, diags));
+  DeviceAddress work = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    all_work_.push_back(work);
+    TRY(const Work own, NewWork(ready->plan->work_bytes, diags));
+    work = own.at;
   }
   auto apart = std::make_shared<Ready>();
   TRY(*apart, MoveAll(*ready, ready->addresses, work, diags));

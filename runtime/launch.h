@@ -133,6 +133,11 @@ class LoadedKernel {
   Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
   Result<Ready> MoveAll(const Ready& ready, std::span<const DeviceAddress> addresses,
                         DeviceAddress work, DiagSink& diags);
+  struct Work {
+    DeviceAddress at = 0;
+    uint64_t bytes = 0;
+  };
+  Result<Work> NewWork(uint64_t bytes, DiagSink& diags);
   Result<DeviceAddress> WorkOf(StreamId stream, uint64_t bytes, DiagSink& diags);
   Result<const Ready*> On(const Ready& ready, StreamId stream, DiagSink& diags);
 
@@ -146,11 +151,8 @@ class LoadedKernel {
   DeviceAddress scratch_ = 0;              // stands for tensors without elements
   std::vector<std::unique_ptr<LoadedKernel>> before_;
   // Work by stream, where launches follow each other; grown work's former places may be in use.
-  struct Work {
-    DeviceAddress at = 0;
-    uint64_t bytes = 0;
-  };
   std::map<StreamId, Work> work_;
+  std::vector<Work> spare_work_;  // of other streams: one that is captured may not allocate
   std::vector<DeviceAddress> all_work_;
 };
 

@@ -166,9 +166,6 @@ void ProgramPlanner::PlanRoles() {
   for (PlannedRole& role : p_.roles)
     role.turns = role.computes() && quotas && barriers <= target_.limits.named_barriers &&
                  TurnsPay(in_, tiles_, target_, role.warps / isa::kWarpgroupWarps);
-  // Turns known: what is stored by whom (RowsOfWarpgroups).
-  for (auto& [store, epilogue] : p_.epilogues)
-    if (epilogue.panels > 0) epilogue.rows_of_part = RowsOfWarpgroups(store);
 }
 
 // The quotas that the schedule says: obeyed if somebody wrote them, else noted where they differ.
