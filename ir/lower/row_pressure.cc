@@ -178,7 +178,7 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // Many loads in a row: the assembler has as many on their way as it has registers, which is what
   // they are for; told how many it spilled 4 to 12 bytes (eight parts of tiles that are added up).
   constexpr int64_t kInARow = 6;
-  if (!loops && streams > kInARow) return 0;
+  if (!loops && !reread && !chunks && streams > kInARow) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
