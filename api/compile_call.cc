@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "api/diagnostics.h"
+#include "api/divided.h"
 #include "api/pipeline.h"
 #include "api/solution_cache.h"
 #include "api/stage.h"
@@ -32,13 +33,23 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
   PipelineOptions with = options.For(call);
   SolutionCache solutions(cache, diags);
   if (!with.solutions) with.solutions = &solutions;
+  const auto keep = [&](const backend::KernelImage& image) {
+    if (!cache) return;
+    Stage stage(look, "cache");
+    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
+  };
+  if (GroupsOf(with) > 1 && options.stamps == 0) {
+    TRY(std::optional<backend::KernelImage> divided, DividedImage(loaded, fn, with, look, diags));
+    if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
+    if (divided) {
+      keep(*divided);
+      return *std::move(divided);
+    }
+  }
   TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
   if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
   TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
-  if (cache) {
-    Stage stage(look, "cache");
-    cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
-  }
+  keep(image);
   return image;
 }
 

@@ -33,8 +33,12 @@ Result<> Move(GraphState& g, size_t number, std::span<const uint64_t> addresses,
   const Resolved& r = *item.bound->resolved;
   auto moved = std::make_shared<runtime::LoadedKernel::Ready>();
   TRY(*moved, r.loaded->Move(*item.ready, addresses, diags));
-  if (g.graph && !moved->plan->nothing_to_do)
-    TRY_VOID(g.graph->Replace(item.number, moved->args, diags));
+  if (g.graph && !moved->plan->nothing_to_do) {
+    const size_t own = moved->before.size();
+    for (size_t i = 0; i < own; ++i)
+      TRY_VOID(g.graph->Replace(item.number + i, moved->before[i].args, diags));
+    TRY_VOID(g.graph->Replace(item.number + own, moved->args, diags));
+  }
   item.ready = std::move(moved);
   return Done();
 }
@@ -57,9 +61,11 @@ Expected<size_t> Graph::Add(const Bound& bound) {
     return StatusOf(diags);
   }
   const Resolved& r = *bound.state_->resolved;
-  if (g.graph && !r.loaded->AddTo(*g.graph, *r.ready, diags).ok()) return StatusOf(diags);
-  g.items.push_back({bound.state_, r.ready, g.in_graph});
-  if (!r.ready->plan->nothing_to_do) ++g.in_graph;
+  auto ready = g.graph ? r.loaded->Apart(r.ready, diags) : r.ready;
+  if (!ready.ok() || (g.graph && !r.loaded->AddTo(*g.graph, **ready, diags).ok()))
+    return StatusOf(diags);
+  g.items.push_back({bound.state_, *ready, g.in_graph});
+  g.in_graph += (*ready)->launches();
   return g.items.size() - 1;
 }
 

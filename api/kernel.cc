@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/diagnostics.h"
+#include "api/divided.h"
 #include "api/environment.h"
 #include "api/size_classes.h"
 #include "api/size_ranges.h"
@@ -185,6 +186,10 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
   const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
+  if (what == "json" && api::GroupsOf(options) > 1) {
+    TRY(const auto divided, api::DividedImage(k.loaded, fn, options, nullptr, diags));
+    if (divided) return backend::ToJson(*divided);
+  }
   std::string llvm, plan;
   api::Observation look;
   if (what == "plan") look.plan = &plan;

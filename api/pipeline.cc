@@ -12,6 +12,7 @@
 #include "compile/diagnostics.h"
 #include "compile/passes.h"
 #include "compile/search.h"
+#include "ir/isa.h"
 #include "ir/pass.h"
 #include "ir/target.h"
 #include "ir/verify.h"
@@ -93,7 +94,8 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   wish.wants_persistent = options.schedule == kPersistent;
   wish.clusters = options.schedule == kClusters;
   wish.share_copies = options.share_copies && options.schedule == "solve";
-  wish.split = SplitOf(options.schedule).value_or(options.split);
+  wish.split = std::min(SplitOf(options.schedule).value_or(options.split),
+                        ir::isa::kPortableClusterCtas);  // more: api/divided.h
   wish.pack = PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
   return wish;
 }

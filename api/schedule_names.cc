@@ -28,9 +28,9 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
   const std::string count =
       name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
-  return count == "1" || count == "2" || count == "4" || count == "8"
-             ? std::optional<int64_t>(count[0] - '0')
-             : std::nullopt;
+  for (const int64_t ctas : {1, 2, 4, 8, 16, 32, 64})
+    if (count == fmt::format("{}", ctas)) return ctas;
+  return std::nullopt;
 }
 
 std::optional<int> SlicesOf(const std::string& name) {
@@ -73,7 +73,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
   d.Help(near.empty()
              ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-               "solve:clusters, solve:split=1, 2, 4 or 8, solve:pack=2, 4, 8 or 16, or a file "
+               "solve:clusters, solve:split=1, 2, 4, 8 … 64, solve:pack=2, 4, 8 or 16, or a file "
                "like gemm.sched"
              : fmt::format("did you mean `{}`?", near));
   return d;

@@ -430,7 +430,12 @@ class Search {
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
     options_.pack = rating == rated_.end() ? 1 : rating->second.form.pack;
     options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
-    auto out = Lower(point, standard, split);
+    // Of more than a cluster its groups are lowered, and what puts them together is predicted.
+    auto out = Lower(point, standard, std::min(split, ir::isa::kPortableClusterCtas));
+    if (out && split > ir::isa::kPortableClusterCtas) {
+      out->split = split;
+      out->time.ms = rating->second.form.ms;
+    }
     if (split == 1 || (out && out->lacks <= 0)) return out;
     auto whole = Lower(point, standard, 1);
     return !out || (whole && whole->lacks < out->lacks) ? whole : out;

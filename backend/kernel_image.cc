@@ -168,8 +168,9 @@ class Reader {
 // its signature's. Says what leads nowhere; "" if nothing does.
 std::string Dangling(const KernelImage& image) {
   std::set<std::string> tensors, scalars;
-  for (const TensorArg& t : image.tensors)
-    if (!tensors.insert(t.name).second) return "tensor `" + t.name + "` is there twice";
+  for (const auto* all : {&image.tensors, &image.work})
+    for (const TensorArg& t : *all)
+      if (!tensors.insert(t.name).second) return "tensor `" + t.name + "` is there twice";
   for (const ScalarArg& s : image.scalars)
     if (!scalars.insert(s.name).second || tensors.count(s.name))
       return "scalar `" + s.name + "` is there twice";
@@ -207,13 +208,17 @@ std::string ToJson(const KernelImage& image) {
   out["cluster"] = Json::array({image.cluster[0], image.cluster[1], image.cluster[2]});
   out["dependent_launch"] = image.dependent_launch;
   out["dependent_if_full"] = image.dependent_if_full;
-  Json& tensors = out["tensors"] = Json::array();
-  for (const TensorArg& t : image.tensors)
-    tensors.push_back({{"name", t.name},
-                       {"dtype", t.dtype},
-                       {"direction", Spelling(t.direction)},
-                       {"dims", Texts(t.dims)},
-                       {"strided_any", t.strided_any}});
+  const auto put = [](Json& tensors, const std::vector<TensorArg>& all) {
+    tensors = Json::array();
+    for (const TensorArg& t : all)
+      tensors.push_back({{"name", t.name},
+                         {"dtype", t.dtype},
+                         {"direction", Spelling(t.direction)},
+                         {"dims", Texts(t.dims)},
+                         {"strided_any", t.strided_any}});
+  };
+  put(out["tensors"], image.tensors);
+  if (!image.work.empty()) put(out["work"], image.work);
   Json& scalars = out["scalars"] = Json::array();
   for (const ScalarArg& s : image.scalars)
     scalars.push_back({{"name", s.name}, {"dtype", s.dtype}});
@@ -255,6 +260,8 @@ std::string ToJson(const KernelImage& image) {
     shared.push_back(
         {{"name", o.name}, {"offset", o.offset}, {"bytes", o.bytes}, {"slots", o.slots}});
   out["ptx"] = image.ptx;
+  for (const KernelImage& before : image.before)
+    out["before"].push_back(Json::parse(ToJson(before)));
   // Bytes of a path that are no UTF-8 are replaced, not thrown over.
   return out.dump(1, ' ', false, Json::error_handler_t::replace);
 }
@@ -292,7 +299,7 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   if (r.ok() && (out.block < 1 || out.block > 1024)) r.Fail("block", "is out of range");
   if (r.ok() && (out.smem_bytes < 0 || out.smem_bytes > (int64_t{1} << 30)))
     r.Fail("smem_bytes", "is out of range");
-  r.Objects("tensors", [&](Reader& t) {
+  const auto tensor = [](Reader& t) {
     TensorArg arg;
     std::string direction;
     t.Read("name", &arg.name);
@@ -308,8 +315,11 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
       arg.direction = Direction::kInOut;
     else
       t.Fail("direction", "is none of in, out, inout");
-    out.tensors.push_back(std::move(arg));
-  });
+    return arg;
+  };
+  r.Objects("tensors", [&](Reader& t) { out.tensors.push_back(tensor(t)); });
+  if (json.is_object() && json.contains("work"))
+    r.Objects("work", [&](Reader& t) { out.work.push_back(tensor(t)); });
   r.Objects("scalars", [&](Reader& s) {
     ScalarArg arg;
     s.Read("name", &arg.name);
@@ -390,6 +400,11 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   });
   r.Read("ptx", &out.ptx);
   if (!r.ok()) return false;
+  if (const auto before = json.find("before"); before != json.end()) {
+    if (!before->is_array()) return *why = "`before` is not a list", false;
+    for (const Json& text : *before)
+      if (!FromJson(text.dump(), &out.before.emplace_back(), why)) return false;
+  }
   if (*why = Dangling(out); !why->empty()) return false;
   *image = std::move(out);
   return true;

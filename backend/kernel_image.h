@@ -95,6 +95,8 @@ struct KernelImage {
   std::string target;  // "sm_90a"
   std::string ptx;
   std::vector<TensorArg> tensors;
+  // Tensors that no caller passes: the runtime has memory for them, and nothing is in it.
+  std::vector<TensorArg> work;
   std::vector<ScalarArg> scalars;
   Bindings statics;  // dims, consts and tunes this image was specialised for
   std::vector<TensorMapRecipe> tensor_maps;
@@ -115,6 +117,8 @@ struct KernelImage {
   std::vector<SourceLine> lines;
   std::vector<RoleRange> roles;
   std::vector<SharedObject> shared;  // by offset
+  // Launches in front of it, in their order, with the same arguments and the same `work`.
+  std::vector<KernelImage> before;
 };
 
 std::string ToJson(const KernelImage& image);

@@ -112,6 +112,12 @@ struct LaunchStats {
   double milliseconds = 0;         // device time on cuda, host time of the run on the emulator
   uint64_t warp_instructions = 0;  // emulator only
   bool order_sensitive = false;    // emulator only: atomics make the order of CTAs count
+  LaunchStats& operator+=(const LaunchStats& other) {
+    milliseconds += other.milliseconds;
+    warp_instructions += other.warp_instructions;
+    order_sensitive = order_sensitive || other.order_sensitive;
+    return *this;
+  }
 };
 
 // Launches that run one after the other, handed to the device as one. Not to outlive the device

@@ -22,6 +22,8 @@ constexpr uint64_t kMaxTmaStride = 1ull << 40;
 constexpr uint64_t kMaxTmaExtent = 1ull << 32;
 constexpr int kScratchHalf = 256;        // bytes; inputs read the first half, outputs the second
 constexpr size_t kMaxCachedMaps = 4096;  // per loaded kernel
+constexpr uint64_t kWorkAlign = 256;     // bytes; of each tensor of the work
+constexpr std::ptrdiff_t kSpareWork = 2;
 
 // IEEE half and bfloat16 words, round to nearest even.
 uint16_t ToBf16(float f) {
@@ -53,12 +55,13 @@ void Append(KernelArg& arg, T v) {
 
 class Planner {
  public:
-  Planner(const KernelImage& image, const LaunchArgs& args, DiagSink& diags)
-      : image_(image), args_(args), diags_(diags), errors_before_(diags.errors()) {}
+  Planner(const KernelImage& image, const LaunchArgs& args, DeviceAddress work, DiagSink& diags)
+      : image_(image), args_(args), diags_(diags), errors_before_(diags.errors()), at_(work) {}
 
   Result<LaunchPlan> Run() {
     const SignatureView signature{image_.name, &image_.tensors, &image_.scalars, &image_.statics};
     TRY(names_, BindArguments(signature, args_, diags_));
+    for (const backend::TensorArg& t : image_.work) PlanWork(t);
     CheckStorage();
     CheckFacts();
     PlanConfig();
@@ -91,7 +94,25 @@ class Planner {
     return 0;
   }
 
-  const TensorView& View(const std::string& tensor) const { return args_.tensors.at(tensor); }
+  const TensorView& View(const std::string& tensor) const {
+    const auto work = work_.find(tensor);
+    return work != work_.end() ? work->second : args_.tensors.at(tensor);
+  }
+
+  // Dense, one behind the other.
+  void PlanWork(const backend::TensorArg& t) {
+    TensorView& view = work_[t.name];
+    view.dtype = t.dtype;
+    for (const Expr& dim : t.dims)
+      view.dims.push_back(std::max<int64_t>(0, Value(dim, fmt::format("a dim of `{}`", t.name))));
+    const std::vector<int64_t> strides = EffectiveStrides(view);
+    for (size_t d = 0; d < strides.size(); ++d)
+      names_[fmt::format("{}.stride{}", t.name, d)] = strides[d];
+    plan_.work_at.push_back(plan_.work_bytes);
+    view.data = at_ + plan_.work_bytes;
+    const auto bytes = static_cast<uint64_t>(ElementCount(view) * DTypeBytes(t.dtype));
+    plan_.work_bytes += (bytes + kWorkAlign - 1) / kWorkAlign * kWorkAlign;
+  }
 
   void CheckStorage() {
     for (const backend::TensorArg& t : image_.tensors) {
@@ -237,6 +258,8 @@ class Planner {
   const LaunchArgs& args_;
   DiagSink& diags_;
   int errors_before_;
+  const DeviceAddress at_;  // where the work begins
+  std::map<std::string, TensorView> work_;
   Bindings names_;
   LaunchPlan plan_;
 };
@@ -248,8 +271,9 @@ std::string MapKey(const TensorMapDesc& d) {
 
 }  // namespace
 
-Result<LaunchPlan> PlanLaunch(const KernelImage& image, const LaunchArgs& args, DiagSink& diags) {
-  return Planner(image, args, diags).Run();
+Result<LaunchPlan> PlanLaunch(const KernelImage& image, const LaunchArgs& args, DiagSink& diags,
+                              DeviceAddress work) {
+  return Planner(image, args, work, diags).Run();
 }
 
 LoadedKernel::LoadedKernel(Device& device, KernelImage image)
@@ -257,6 +281,7 @@ LoadedKernel::LoadedKernel(Device& device, KernelImage image)
 
 LoadedKernel::~LoadedKernel() {
   if (scratch_ != 0) device_.Free(scratch_);
+  for (const DeviceAddress work : all_work_) device_.Free(work);
 }
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelImage image,
@@ -267,6 +292,10 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelI
   if (!loaded.target.empty() && loaded.target.back() == 'a' && loaded.target != isa)
     return diags.Report(kWrongTarget, Span{}, loaded.name, loaded.target,
                         fmt::format("{} ({})", isa, device.description()));
+  for (const KernelImage& before : loaded.before) {
+    TRY(std::unique_ptr<LoadedKernel> first, Load(device, before, diags));
+    kernel->before_.push_back(std::move(first));
+  }
   LoadOptions options;
   options.name = loaded.name + ".ptx";
   options.cubin = cubin;
@@ -322,9 +351,29 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const L
                                                                          DiagSink& diags) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (last_ && last_args_ == args) return last_;
-  TRY(LaunchPlan plan, PlanLaunch(image_, args, diags));
-  if (!plan.nothing_to_do) TRY_VOID(EncodeMaps(plan, diags));
   auto ready = std::make_shared<Ready>();
+  TRY(LaunchPlan plan, PlanLaunch(image_, args, diags));
+  if (plan.work_bytes > 0 && !plan.nothing_to_do) {
+    TRY(ready->work, WorkOf(0, plan.work_bytes, diags));
+    const auto fits = [&](const Work& spare) { return spare.bytes >= plan.work_bytes; };
+    while (std::count_if(spare_work_.begin(), spare_work_.end(), fits) < kSpareWork) {
+      TRY(const Work spare, NewWork(plan.work_bytes, diags));
+      spare_work_.push_back(spare);
+    }
+    TRY(plan, PlanLaunch(image_, args, diags, ready->work));
+    for (const backend::TensorArg& t : image_.tensors)
+      ready->addresses.push_back(args.tensors.at(t.name).data);
+    for (const auto& first : before_) {
+      TRY(LaunchPlan of, PlanLaunch(first->image_, args, diags, ready->work));
+      TRY_VOID(first->EncodeMaps(of, diags));
+      Ready& made = ready->before.emplace_back();
+      made.work = ready->work;
+      made.args = std::move(of.args);
+      made.plan = std::make_shared<const LaunchPlan>(std::move(of));
+    }
+    ready->elsewhere = std::make_shared<Ready::Elsewhere>();
+  }
+  if (!plan.nothing_to_do) TRY_VOID(EncodeMaps(plan, diags));
   ready->args = std::move(plan.args);
   ready->plan = std::make_shared<const LaunchPlan>(std::move(plan));
   last_ = ready;
@@ -365,15 +414,31 @@ Result<> LoadedKernel::CheckAddresses(const LaunchPlan& plan,
 Result<LoadedKernel::Ready> LoadedKernel::Move(const Ready& ready,
                                                std::span<const DeviceAddress> addresses,
                                                DiagSink& diags) {
+  TRY_VOID(CheckAddresses(*ready.plan, addresses, diags));
+  return MoveAll(ready, addresses, ready.work, diags);
+}
+
+Result<LoadedKernel::Ready> LoadedKernel::MoveAll(const Ready& ready,
+                                                  std::span<const DeviceAddress> addresses,
+                                                  DeviceAddress work, DiagSink& diags) {
   const LaunchPlan& plan = *ready.plan;
-  TRY_VOID(CheckAddresses(plan, addresses, diags));
   Ready moved = ready;
   if (plan.nothing_to_do) return moved;
   const auto address = [&](const std::string& tensor) {
+    for (size_t i = 0; i < image_.work.size(); ++i)
+      if (image_.work[i].name == tensor) return work + plan.work_at[i];
     size_t i = 0;
     while (i < image_.tensors.size() && image_.tensors[i].name != tensor) ++i;
     return addresses[i];  // planning has looked each of them up
   };
+  moved.work = work;
+  if (moved.elsewhere) {
+    moved.elsewhere = std::make_shared<Ready::Elsewhere>();
+    moved.addresses.assign(addresses.begin(), addresses.end());
+  }
+  for (size_t i = 0; i < before_.size(); ++i) {
+    TRY(moved.before[i], before_[i]->MoveAll(ready.before[i], addresses, work, diags));
+  }
   for (size_t i = 0; i < image_.params.size(); ++i) {
     const EntryParam& p = image_.params[i];
     if (p.kind == EntryParam::Kind::kTensorPointer) {
@@ -395,12 +460,76 @@ Result<> LoadedKernel::Launch(const Ready& ready, StreamId stream, LaunchStats* 
                               DiagSink& diags) {
   if (stats) *stats = {};
   if (ready.plan->nothing_to_do) return Done();
-  return device_.Launch(*module_, image_.entry, ready.plan->config, ready.args, stream, stats,
-                        diags);
+  TRY(const Ready* here, On(ready, stream, diags));
+  LaunchStats all;
+  for (size_t i = 0; i < before_.size(); ++i) {
+    const Ready& first = here->before[i];
+    TRY_VOID(device_.Launch(*before_[i]->module_, before_[i]->image_.entry, first.plan->config,
+                            first.args, stream, stats, diags));
+    if (stats) all += *stats;
+  }
+  TRY_VOID(
+      device_.Launch(*module_, image_.entry, here->plan->config, here->args, stream, stats, diags));
+  if (stats) *stats += all;
+  return Done();
+}
+
+// Launches of a stream follow each other and share their work; those of two may not.
+Result<DeviceAddress> LoadedKernel::WorkOf(StreamId stream, uint64_t bytes, DiagSink& diags) {
+  Work& work = work_[stream];
+  if (work.bytes >= bytes) return work.at;
+  const auto spare = std::find_if(spare_work_.begin(), spare_work_.end(),
+                                  [&](const Work& other) { return other.bytes >= bytes; });
+  if (spare != spare_work_.end()) {
+    work = *spare;
+    spare_work_.erase(spare);
+    return work.at;
+  }
+  TRY(work, NewWork(bytes, diags));
+  return work.at;
+}
+
+Result<LoadedKernel::Work> LoadedKernel::NewWork(uint64_t bytes, DiagSink& diags) {
+  TRY(const DeviceAddress at, device_.Alloc(bytes, diags));
+  all_work_.push_back(at);
+  return Work{at, bytes};
+}
+
+Result<const LoadedKernel::Ready*> LoadedKernel::On(const Ready& ready, StreamId stream,
+                                                    DiagSink& diags) {
+  if (!ready.elsewhere) return &ready;
+  DeviceAddress work = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    TRY(work, WorkOf(stream, ready.plan->work_bytes, diags));
+  }
+  if (work == ready.work) return &ready;
+  const std::lock_guard<std::mutex> lock(ready.elsewhere->mutex);
+  const auto at = ready.elsewhere->ready.find(work);
+  if (at != ready.elsewhere->ready.end()) return &at->second;
+  TRY(Ready moved, MoveAll(ready, ready.addresses, work, diags));
+  return &ready.elsewhere->ready.emplace(work, std::move(moved)).first->second;
+}
+
+Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Apart(
+    const std::shared_ptr<const Ready>& ready, DiagSink& diags) {
+  if (!ready->elsewhere) return ready;
+  DeviceAddress work = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    TRY(const Work own, NewWork(ready->plan->work_bytes, diags));
+    work = own.at;
+  }
+  auto apart = std::make_shared<Ready>();
+  TRY(*apart, MoveAll(*ready, ready->addresses, work, diags));
+  return std::shared_ptr<const Ready>(std::move(apart));
 }
 
 Result<> LoadedKernel::AddTo(LaunchGraph& graph, const Ready& ready, DiagSink& diags) const {
   if (ready.plan->nothing_to_do) return Done();
+  for (size_t i = 0; i < before_.size(); ++i)
+    TRY_VOID(graph.Add(*before_[i]->module_, before_[i]->image_.entry, ready.before[i].plan->config,
+                       ready.before[i].args, diags));
   return graph.Add(*module_, image_.entry, ready.plan->config, ready.args, diags);
 }
 

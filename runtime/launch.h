@@ -81,10 +81,13 @@ struct LaunchPlan {
   std::vector<TensorMapDesc> maps;  // parallel to image.tensor_maps
   std::vector<int> scratch_offset;  // ≥ 0: the tensor has no elements, this place stands for it
   std::vector<int64_t> elements;    // parallel to image.tensors
-  bool nothing_to_do = false;       // the grid is empty
+  std::vector<uint64_t> work_at;    // parallel to image.work: bytes from where that begins
+  uint64_t work_bytes = 0;
+  bool nothing_to_do = false;  // the grid is empty
 };
+// `work`: where the image's work begins; 0 while its size is not known.
 Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArgs& args,
-                              DiagSink& diags);
+                              DiagSink& diags, DeviceAddress work = 0);
 
 // An image loaded on a device. Thread-safe. Must not outlive its device.
 class LoadedKernel {
@@ -100,6 +103,14 @@ class LoadedKernel {
   struct Ready {
     std::shared_ptr<const LaunchPlan> plan;  // shared by launches that differ in addresses only
     std::vector<KernelArg> args;
+    DeviceAddress work = 0;                     // where the image's work begins
+    std::vector<DeviceAddress> addresses = {};  // of its tensors, if it has work
+    std::vector<Ready> before = {};             // parallel to image.before
+    // Launches with other work, made when a stream first needs them.
+    struct Elsewhere;
+    std::shared_ptr<Elsewhere> elsewhere = nullptr;
+    // Launches of the device.
+    size_t launches() const { return plan->nothing_to_do ? 0 : 1 + before.size(); }
   };
   Result<std::shared_ptr<const Ready>> Prepare(const LaunchArgs& args, DiagSink& diags);
   // The same launch on tensors that lie elsewhere: one address for each tensor of the image, in its
@@ -108,7 +119,10 @@ class LoadedKernel {
   // `stats` (may be null) makes the launch synchronous and timed.
   Result<> Launch(const Ready& ready, StreamId stream, LaunchStats* stats, DiagSink& diags);
   Result<> Launch(const LaunchArgs& args, StreamId stream, LaunchStats* stats, DiagSink& diags);
-  // Launch, but into a graph; nothing where there is nothing to do.
+  // The same launch with work of its own, for a graph: graphs may run beside each other.
+  Result<std::shared_ptr<const Ready>> Apart(const std::shared_ptr<const Ready>& ready,
+                                             DiagSink& diags);
+  // Launch, but into a graph, as so many as `ready` has; nothing where there is nothing to do.
   Result<> AddTo(LaunchGraph& graph, const Ready& ready, DiagSink& diags) const;
 
  private:
@@ -117,6 +131,15 @@ class LoadedKernel {
   Result<> CheckAddresses(const LaunchPlan& plan, std::span<const DeviceAddress> addresses,
                           DiagSink& diags) const;
   Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
+  Result<Ready> MoveAll(const Ready& ready, std::span<const DeviceAddress> addresses,
+                        DeviceAddress work, DiagSink& diags);
+  struct Work {
+    DeviceAddress at = 0;
+    uint64_t bytes = 0;
+  };
+  Result<Work> NewWork(uint64_t bytes, DiagSink& diags);
+  Result<DeviceAddress> WorkOf(StreamId stream, uint64_t bytes, DiagSink& diags);
+  Result<const Ready*> On(const Ready& ready, StreamId stream, DiagSink& diags);
 
   Device& device_;
   backend::KernelImage image_;
@@ -126,6 +149,17 @@ class LoadedKernel {
   LaunchArgs last_args_;
   std::map<std::string, TensorMap> maps_;  // by description
   DeviceAddress scratch_ = 0;              // stands for tensors without elements
+  std::vector<std::unique_ptr<LoadedKernel>> before_;
+  // Work by stream, where launches follow each other; grown work's former places may be in use.
+  std::map<StreamId, Work> work_;
+  std::vector<Work> spare_work_;  // of other streams: one that is captured may not allocate
+  std::vector<DeviceAddress> all_work_;
+};
+
+// By where the work begins.
+struct LoadedKernel::Ready::Elsewhere {
+  std::mutex mutex;
+  std::map<DeviceAddress, Ready> ready;
 };
 
 }  // namespace tilec::runtime

@@ -8,6 +8,7 @@
 
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
@@ -19,6 +20,7 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kMostPacked = 16;
+constexpr int64_t kMostGroups = 8;  // api/schedule_names.cc
 
 // One function, and what was found out about it.
 struct Form {
@@ -41,6 +43,19 @@ FormPtr Pack(const ir::Function& fn, int64_t heads) {
   return form;
 }
 
+// Groups of clusters, and a second launch for what they have.
+struct Divided {
+  Form parts, whole;
+};
+using DividedPtr = std::unique_ptr<Divided>;
+
+DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster) {
+  ir::Division divided;
+  if (ir::DivideReductions(fn, groups, &divided) || ir::SplitReductions(divided.parts, cluster))
+    return nullptr;
+  return DividedPtr(new Divided{Form(std::move(divided.parts)), Form(std::move(divided.whole))});
+}
+
 // With CTAs that have no tile, where its grid is none of clusters.
 FormPtr Cluster(const ir::Function& fn, int64_t ctas) {
   auto form = std::make_unique<Form>(fn);
@@ -56,7 +71,7 @@ class Question {
       : target_(target),
         names_(names),
         shape_of_(shape_of),
-        asked_(AskedByCopies(fn, target, row_starts)) {}
+        asked_(AskedByCopies(fn, target, row_starts, names)) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles.
@@ -64,7 +79,8 @@ class Question {
     const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (work.instances == 0) return std::nullopt;
-    const Sharing sharing = SharingOf(target_, work.instances, asked_.times * share);
+    const Sharing sharing =
+        SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
     auto known = form.periods.find(sharing);
     if (known == form.periods.end())
       known =
@@ -80,6 +96,15 @@ class Question {
     shape.warpgroups = *form.warpgroups;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
     return EstimateTime(form.fn, target_, work, *known->second, shape);
+  }
+  std::optional<KernelTime> TimeOf(Divided& divided, int64_t cluster) {
+    std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster);
+    const double flops = whole_flops;
+    const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+    whole_flops = flops;
+    if (!time || !whole) return std::nullopt;
+    time->ms += whole->ms;
+    return time;
   }
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
@@ -114,7 +139,11 @@ class Forms::Kept {
     take(*alone);
     if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
       if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
-      const auto shared = model.TimeOf(*clustered_, asked, target_.lowering.cluster_ctas, true);
+      // Of a grid of one tile's height half of the CTAs would only copy.
+      const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(*clustered_);
+      const auto shared =
+          idle ? std::nullopt
+               : model.TimeOf(*clustered_, asked, target_.lowering.cluster_ctas, true);
       const auto stays = model.TimeOf(plain_.form, 1, 1, true);
       choice.share_copies = shared && stays && shared->ms < stays->ms;
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
@@ -122,10 +151,22 @@ class Forms::Kept {
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       const bool idle = 2 * whole.ctas <= target_.limits.sms || whole.longest_binds;
       if (!target_.Has("clusters") || !idle) return;
-      for (int64_t ctas = 2; ctas <= most; ctas *= 2) {
-        Form* const split = tiles.InParts(ctas);
-        if (split == nullptr) break;
-        const std::optional<KernelTime> time = model.TimeOf(*split, 1, ctas);
+      const int64_t groups = most == ir::isa::kPortableClusterCtas ? kMostGroups : 1;
+      // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
+      // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
+      const int64_t sms = target_.limits.sms;
+      const int64_t together = sms - sms % most - target_.model.sms_beside_clusters;
+      for (int64_t ctas = 2; ctas <= most * groups; ctas *= 2) {
+        std::optional<KernelTime> time;
+        if (ctas > most) {
+          if (whole.ctas * ctas > together) break;
+          if (Divided* const divided = tiles.InGroups(ctas / most, most))
+            time = model.TimeOf(*divided, most);
+        } else {
+          Form* const split = tiles.InParts(ctas);
+          if (split == nullptr) break;
+          time = model.TimeOf(*split, 1, ctas);
+        }
         if (!time || time->ms >= choice.ms ||
             time->ms > (1 - target_.model.split_margin) * alone->ms ||
             time->ms > alone->ms - target_.model.split_least_ms)
@@ -156,10 +197,17 @@ class Forms::Kept {
   struct Tiles {
     explicit Tiles(ir::Function fn) : form(std::move(fn)) {}
     Form form;
-    std::map<int64_t, FormPtr> parts;  // by CTAs; null: an obstacle
+    std::map<int64_t, FormPtr> parts;                          // by CTAs; null: an obstacle
+    std::map<std::pair<int64_t, int64_t>, DividedPtr> groups;  // and CTAs of each; likewise
     Form* InParts(int64_t ctas) {
       auto at = parts.find(ctas);
       if (at == parts.end()) at = parts.emplace(ctas, Split(form.fn, ctas)).first;
+      return at->second.get();
+    }
+    Divided* InGroups(int64_t count, int64_t cluster) {
+      auto at = groups.find({count, cluster});
+      if (at == groups.end())
+        at = groups.emplace(std::pair(count, cluster), Divide(form.fn, count, cluster)).first;
       return at->second.get();
     }
   };
@@ -209,9 +257,14 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
                    const RowStarts& row_starts, int64_t parts) {
   const ShapeOf none;
   Question model(fn, target, names, row_starts, none);
-  const FormPtr form = parts > 1 ? Split(fn, parts) : std::make_unique<Form>(fn);
-  if (form == nullptr) return 0;
-  const std::optional<KernelTime> time = model.TimeOf(*form, 1, parts);
+  constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
+  std::optional<KernelTime> time;
+  if (parts > kCluster) {
+    if (const DividedPtr divided = Divide(fn, parts / kCluster, kCluster))
+      time = model.TimeOf(*divided, kCluster);
+  } else if (const FormPtr form = parts > 1 ? Split(fn, parts) : std::make_unique<Form>(fn)) {
+    time = model.TimeOf(*form, 1, parts);
+  }
   return time ? time->ms : 0;
 }
 

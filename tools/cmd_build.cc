@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "api/diagnostics.h"
+#include "api/divided.h"
 #include "api/refine.h"
 #include "api/spills.h"
 #include "backend/backend.h"
@@ -107,6 +108,11 @@ Result<std::string> Build(Session& session) {
   if (o.emit == "plan") look.plan = &plan;
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
+  if (const api::PipelineOptions of = session.pipeline().For(p.call);
+      o.emit == "json" && api::GroupsOf(of) > 1) {
+    TRY(const auto divided, api::DividedImage(session.loaded(), fn, of, &look, diags));
+    if (divided) return backend::ToJson(*divided) + "\n";
+  }
   if (!look.stopped) {
     TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline().For(p.call),
                               &look, diags));

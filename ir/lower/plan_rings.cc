@@ -45,6 +45,18 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
                                : depth_;
   const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
   if (!scheduled) return slots;
+  // Read in the loops inside, that is: what is read behind them is loaded behind them, too.
+  bool inside = false;
+  for (const RingSite& site : ring.sites)
+    for (const auto& [role, readers] : site.readers)
+      inside = inside || !in_.ops[readers.last].regions.empty();
+  if (ring.in_loop && ring.around && nest == 1 && inside && options_.next_tile &&
+      !scheduled->binding) {
+    constexpr int64_t kNextTile = 2;
+    p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, kNextTile,
+                          "as_deep_as_shared_memory_allows"});
+    return kNextTile;
+  }
   if (ring.in_loop && ring.around && nest > 1) {
     if (options_.outer_slots || scheduled->binding) return nest;
     p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, 1,

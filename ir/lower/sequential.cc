@@ -31,7 +31,10 @@ constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, f
 
 // Shared memory: rings of so many slots beside stores of this kind, from what overlaps most to what
 // is smallest. Stores that drain are worth more than the deepest rings.
-// Rings around others have the slots of their nest where the others stay as deep as solved.
+// Rings around others have two slots, or as many as their nest wants, where the others stay as deep
+// as solved and keep three, or cannot have more without: what is loaded for a tile is released
+// behind its last product, and behind it in the load role stands all that the next tile reads. With
+// a slot free the role is at the next tile's loads while this one's last iterations run.
 struct Room {
   int depth;
   SequentialOptions::Staging staging;
@@ -39,21 +42,32 @@ struct Room {
 };
 std::vector<Room> RoomsOf(const Target& target, const ScheduledResources* scheduled) {
   using Staging = SequentialOptions::Staging;
-  constexpr int kLeast = 2;  // slots; below, nothing overlaps
+  constexpr int kLeast = 2;   // slots; below, nothing overlaps
+  constexpr int kEnough = 3;  // deeper rings are worth less than loads of the next tile
   std::vector<Room> rooms;
   const int most = static_cast<int>(target.lowering.most_slots);
   int64_t solved = kLeast;
-  bool outer = false;
+  bool outer = false, wants = false;
   if (scheduled)
     for (const ScheduledResources::Ring& ring : scheduled->rings) {
-      outer = outer || (ring.around && ring.slots > 1);
+      outer = outer || ring.around;
+      wants = wants || (ring.around && ring.slots > 1);
       if (!ring.around) solved = std::max(solved, ring.slots);
     }
-  for (int depth = most; outer && depth >= std::min<int64_t>(most, solved); --depth)
-    for (Staging staging : {Staging::kDrains, Staging::kShares})
-      rooms.push_back({depth, staging, true});
-  for (int depth = most; depth >= kLeast; --depth)
-    for (Staging staging : {Staging::kDrains, Staging::kShares}) rooms.push_back({depth, staging});
+  solved = std::min<int64_t>(most, solved);
+  const auto add = [&](int64_t from, int64_t to, bool two) {
+    for (int64_t depth = from; depth >= to; --depth)
+      for (Staging staging : {Staging::kDrains, Staging::kShares})
+        rooms.push_back({static_cast<int>(depth), staging, two});
+  };
+  const int64_t enough =
+      std::min<int64_t>(most, wants ? solved : std::max<int64_t>(solved, kEnough));
+  if (outer) add(most, enough, true);
+  add(most, enough, false);
+  for (int64_t depth = enough - 1; depth >= kLeast; --depth) {
+    if (outer && depth >= solved) add(depth, depth, true);
+    add(depth, depth, false);
+  }
   for (int depth = most; depth >= kLeast; --depth) rooms.push_back({depth, Staging::kAwaits});
   return rooms;
 }
@@ -213,7 +227,7 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
     for (const Room& room : RoomsOf(target, options.scheduled)) {
       if (registers_full) break;
       with.staging = room.staging;
-      with.outer_slots = room.outer_slots;
+      with.outer_slots = with.next_tile = room.outer_slots;
       // Without stores that drain all rooms of a depth are one.
       if (!drains && room.staging != Staging::kDrains) continue;
       DiagSink attempt;

@@ -85,7 +85,8 @@ struct SequentialOptions {
   bool bring = true;
   // Roles: rings around other loops are as deep as the nest says; else they have one slot.
   bool outer_slots = false;
-  LowerNeed* need = nullptr;          // receives why the lowering refuses
+  bool next_tile = false;     // they have two at least: the load role runs on to the next tile
+  LowerNeed* need = nullptr;  // receives why the lowering refuses
   NoProducer* no_producer = nullptr;  // Specialize: receives why there is one role in the end
   const ScheduledResources* scheduled = nullptr;
   const GivenPlan* plan = nullptr;  // fails with I27x or I28x where it cannot be obeyed

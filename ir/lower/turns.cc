@@ -173,29 +173,43 @@ class Turns {
 
 }  // namespace
 
-bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
-              int64_t warpgroups) {
-  if (warpgroups != 2) return false;
-  bool any = false;
+namespace {
+
+// Those whose operand is made, in a loop of two products, of the other's result.
+std::vector<OpId> FedProducts(const Function& in, const LayoutPlan& tiles) {
+  std::vector<OpId> fed;
   for (OpId id : OpsInOrder(in)) {
     const Op& op = in.ops[id];
     if (op.kind != OpKind::kDot) continue;
     const auto dot = tiles.dots.find(id);
     const OpId loop = LoopAround(in, id);
     if (!loop.valid() || dot == tiles.dots.end() || dot->second.unit == MatrixUnit::kNone) continue;
-    const bool at_once = !dot->second.flies();
-    if (!dot->second.grouped() && !at_once) continue;
+    if (!dot->second.grouped() && dot->second.flies()) continue;
     const std::vector<OpId>& beside = in.blocks[op.block].ops;
     if (std::count_if(beside.begin(), beside.end(),
                       [&](OpId other) { return in.ops[other].kind == OpKind::kDot; }) != 2)
       continue;
-    if (!MadeOfProduct(in, loop)(op.operands[0]) && !MadeOfProduct(in, loop)(op.operands[1]))
-      continue;
-    // Of several versions of an iteration the one without masks is the one that is executed.
-    if (at_once && !ComputeLonger(in, tiles, target, op.block)) return false;
-    any = true;
+    if (MadeOfProduct(in, loop)(op.operands[0]) || MadeOfProduct(in, loop)(op.operands[1]))
+      fed.push_back(id);
   }
-  return any;
+  return fed;
+}
+
+}  // namespace
+
+bool FeedsProducts(const Function& in, const LayoutPlan& tiles) {
+  const std::vector<OpId> fed = FedProducts(in, tiles);
+  return std::any_of(fed.begin(), fed.end(), [&](OpId id) { return tiles.dots.at(id).grouped(); });
+}
+
+bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
+              int64_t warpgroups) {
+  if (warpgroups != 2) return false;
+  const std::vector<OpId> fed = FedProducts(in, tiles);
+  // Of several versions of an iteration the one without masks is the one that is executed.
+  return !fed.empty() && std::all_of(fed.begin(), fed.end(), [&](OpId id) {
+    return tiles.dots.at(id).flies() || ComputeLonger(in, tiles, target, in.ops[id].block);
+  });
 }
 
 void TakeTurns(const ProgramPlan& plan, const Target& target, Function* warps) {

@@ -29,6 +29,10 @@ namespace tilec::ir {
 bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
               int64_t warpgroups);
 
+// Is, in some loop of two products that fly in groups, an operand of one made out of the other's
+// result? Threads of such a loop compute between products, whatever other warpgroups do.
+bool FeedsProducts(const Function& in, const LayoutPlan& tiles);
+
 // Puts the turns of the plan's roles into the warp program: barriers from the highest number down.
 void TakeTurns(const ProgramPlan& plan, const Target& target, Function* warps);
 

@@ -49,6 +49,12 @@ class Split {
     return std::nullopt;
   }
 
+  std::optional<Obstacle> Find(LongReduction* found) {
+    std::optional<Obstacle> obstacle = Look();
+    if (!obstacle) *found = {grid_, loop_, kinds_, rescaled_};
+    return obstacle;
+  }
+
  private:
   const std::vector<OpId>& Body() const { return fn_.blocks[fn_.ops[grid_].regions[0]].ops; }
   static Obstacle No(std::string why, Span at) { return {std::move(why), at}; }
@@ -334,6 +340,11 @@ class Split {
 };
 
 }  // namespace
+
+std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* found) {
+  Function copy = fn;
+  return Split(copy, 1).Find(found);
+}
 
 std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas) {
   return Split(fn, ctas).Run();

@@ -5,11 +5,23 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "ir/function.h"
 #include "ir/passes/persist_tiles.h"
+#include "ir/passes/rescaled_sums.h"
 
 namespace tilec::ir {
+
+// The one loop of a grid whose iterations may be dealt out.
+struct LongReduction {
+  OpId grid, loop;
+  std::vector<std::string> kinds;  // by result of the loop: add, max, min
+  std::optional<RescaledSums> rescaled;
+};
+// Or why there is none.
+std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* found);
 
 // `ctas` (2, 4 or 8) CTAs in place of one; or why not, and nothing is changed.
 std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas);
