@@ -23,7 +23,7 @@ class Choice {
       : target_(target),
         names_(names),
         shape_of_(shape_of),
-        asked_(AskedByCopies(fn, target, row_starts)) {}
+        asked_(AskedByCopies(fn, target, row_starts, names)) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles.
@@ -32,7 +32,8 @@ class Choice {
     const ir::WorkCount work = ir::CountWork(fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (work.instances == 0) return std::nullopt;
-    const auto periods = BoundPeriods(fn, SharedBy(target_, work.instances, asked_.times * share));
+    const auto periods = BoundPeriods(
+        fn, SharedBy(target_, work.instances, asked_.Times(work.instances, target_) * share));
     if (!periods) return std::nullopt;
     LaunchShape shape = shape_of_ ? shape_of_(fn, work) : LaunchShape();
     shape.cluster = cluster;
@@ -89,7 +90,13 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
   if (const double asked = ShareAsked(fn, target); CutsLines(fn, row_starts) && asked < 1) {
     ir::Function clustered = fn;  // with CTAs that have no tile, where its grid is none of clusters
     CHECK(!ir::ClusterTiles(clustered, target.lowering.cluster_ctas), "it asks for less by that");
-    const auto shared = model.TimeOf(clustered, asked, target.lowering.cluster_ctas, true);
+    const auto instances = [&](const ir::Function& f) {
+      return ir::CountWork(f, names, target, {.edges = false}).instances;
+    };
+    // Of a grid of one tile's height half of the CTAs would only copy.
+    const bool idle = 2 * instances(fn) <= instances(clustered);
+    const auto shared =
+        idle ? std::nullopt : model.TimeOf(clustered, asked, target.lowering.cluster_ctas, true);
     const auto stays = model.TimeOf(fn, 1, 1, true);
     choice.share_copies = shared && stays && shared->ms < stays->ms;
     if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
