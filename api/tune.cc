@@ -452,12 +452,15 @@ class Search {
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     const ir::WorkCount work = ir::CountWork(clean, names_, target_, {.edges = false});
-    const scheduler::Asked copies = scheduler::AskedByCopies(clean, target_, call_.row_starts);
-    const ir::Target target = scheduler::SharedBy(target_, work.instances, copies.times);
+    const scheduler::Asked copies =
+        scheduler::AskedByCopies(clean, target_, call_.row_starts, names_);
+    const ir::Target target =
+        scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_));
     auto periods = scheduler::BoundPeriods(clean, target);
     if (!periods) periods.emplace();
     const double asks = AskedFor(warps);
-    const ir::Target asked = scheduler::SharedBy(target_, work.instances, copies.times * asks);
+    const ir::Target asked =
+        scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
     AdoptEmitted({clean, warps, program->how, asked, asks < 1}, &*periods);
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, ShapeOf(warps, copies));
     out.time.ms *= CutLines(clean, target_);

@@ -26,7 +26,7 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
     return std::nullopt;
   scheduler::LaunchShape shape;
-  const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts);
+  const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts, sizes);
   shape.lines = asked.lines;
   shape.written = asked.written;
   shape.leaves = asked.leaves;
@@ -38,7 +38,8 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   }
   const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
   auto periods = scheduler::BoundPeriods(
-      fn, scheduler::SharedBy(target, work.instances, asked.times * shape.share));
+      fn, scheduler::SharedBy(target, work.instances,
+                              asked.Times(work.instances, target) * shape.share));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ir/lower/plan.h"
 #include "ir/passes/cluster_tiles.h"
@@ -41,6 +42,12 @@ std::map<ir::ValueId, int64_t> StartsOf(const ir::Function& fn, const RowStarts&
   return start_of;
 }
 
+// Elements of a row of the tensor that is loaded, if that is known.
+std::optional<int64_t> RowOf(const ir::Function& fn, const ir::Op& load, const Bindings& names) {
+  const ir::Param* p = fn.param(load.operands[0]);
+  return p == nullptr || p->dims.empty() ? std::nullopt : Eval(p->dims.back(), names);
+}
+
 }  // namespace
 
 bool CutsLines(const ir::Function& fn, const RowStarts& starts) {
@@ -52,11 +59,13 @@ bool CutsLines(const ir::Function& fn, const RowStarts& starts) {
   });
 }
 
-Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts) {
+Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts,
+                    const Bindings& names) {
   const ir::TargetModel& model = target.model;
   const std::map<ir::ValueId, int64_t> start_of = StartsOf(fn, starts);
-  const ir::LayoutPlan plan = ir::MakePlan(fn, target);
-  double all = 0, lines = 0, by_bytes = 0, cycles = 0;
+  const ir::LayoutPlan plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
+  double all = 0, lines = 0, by_bytes = 0, cycles = 0, narrow = 0;
+  bool wide = false;
   for (ir::OpId id : ir::OpsInOrder(fn)) {
     const ir::Op& op = fn.ops[id];
     const ir::Type* tile = CopiedTile(fn, op);
@@ -65,7 +74,9 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     const int64_t columns = tile->shape.back() * size;
     int64_t width = columns;
     const auto load = plan.loads.find(id);
-    const bool copied = load != plan.loads.end() && load->second.tma && load->second.buffer;
+    const bool brought = load != plan.loads.end() && load->second.threads;
+    const bool copied =
+        load != plan.loads.end() && load->second.tma && load->second.buffer && !brought;
     if (copied) width = load->second.smem.panel_cols * size;
     const auto row = static_cast<double>(std::clamp<int64_t>(width, 1, kLineBytes));
     const auto known = start_of.find(op.operands[0]);
@@ -82,8 +93,15 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     const double line = cut ? model.cut_line_cycles : model.line_cycles;
     by_bytes += said;
     cycles += copied ? std::max(said, lines_of * line) : said;
+    const std::optional<int64_t> extent = RowOf(fn, op, names);
+    if (copied && extent && *extent * size <= target.lowering.narrow_row_bytes)
+      narrow += rows * model.narrow_row_cycles;
+    else
+      wide = wide || copied;
   }
-  Asked asked{by_bytes > 0 ? cycles / by_bytes : 1, all > 0 ? lines / all : 1};
+  Asked asked{.times = by_bytes > 0 ? cycles / by_bytes : 1,
+              .hot = wide && by_bytes > 0 ? narrow / by_bytes : 0,
+              .lines = all > 0 ? lines / all : 1};
   double stored = 0, cut = 0;
   for (const auto& [id, store] : plan.stores) {
     const ir::Op& op = fn.ops[id];

@@ -2,17 +2,20 @@
 // box, and a box of a swizzled tile is as wide as a panel of it: narrow panels ask as often as wide
 // ones for less. A row that begins amid a line touches one line more than it fills, and one that
 // begins amid a sector costs more yet. CTAs of a cluster that copy for each other ask for a part
-// each.
+// each. Of a tensor whose rows are narrow ([K, 8]) an engine asks for each row by itself, and the
+// rows that all CTAs ask for at once lie in a few lines.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "ir/function.h"
 #include "ir/target.h"
+#include "support/expr.h"
 
 namespace tilec::scheduler {
 
@@ -26,14 +29,21 @@ bool CutsLines(const ir::Function& fn, const RowStarts& starts);
 
 struct Asked {
   double times = 1;    // as long as its bytes say: the unit that copies
+  double hot = 0;      // … and of rows of narrow tensors, for each CTA that asks for them at once
   double lines = 1;    // where one would do, because rows begin amid sectors
   double written = 1;  // as long as its bytes say: what is stored, likewise
   double leaves = 0;   // cycles of boxes that an instance stores, beyond what its bytes take
+  // What the unit takes where so many CTAs run at a time.
+  double Times(int64_t ctas, const ir::Target& target) const {
+    return times + hot * static_cast<double>(std::min(ctas, target.limits.sms));
+  }
 };
 
 // Of all copies of tiles of `fn` together, and of its stores, which is cleaned up, at the tile
 // level.
-Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts);
+// `names`: sizes, where they are known.
+Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts,
+                    const Bindings& names);
 
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its
 // part of what neighbours have in common (ir/passes/cluster_tiles.h). 1: nothing is, or the machine

@@ -381,16 +381,23 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
   const double again =
       (shape.lines - 1) * std::max(0.0, work.loaded_bytes * shape.share - work.least_bytes);
-  double ms_of_byte = 0;
+  double ms_of_byte = 0;  // while every SM has work
   if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
-    ms_of_byte = 1e-6 / (model.memory_share * gbs) *
-                 (whole + rest / (1 - model.fewer_share * (1 - rest))) / full;
+    ms_of_byte = 1e-6 / (model.memory_share * gbs);
+  const double fewer = rest / (1 - model.fewer_share * (1 - rest));  // of a round of all SMs
   const double bytes = work.least_bytes + (shape.written - 1) * work.stored_bytes;
   const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : bytes);
-  time.memory_ms = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
+  const double asked = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
+  time.memory_ms = asked * (whole + fewer) / full;
+  // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
+  const double all = std::max(per_round / khz * slower(1), asked / full);
+  const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
+  const double binding = time.longest_binds || longest > 1.05 * steady
+                             ? std::max(time.compute_ms, time.memory_ms)
+                             : whole * all + (rounds - whole) * few;
   const auto first = static_cast<double>(std::min(time.ctas, sms));
-  time.ms = model.launch_ms + first * model.cta_ms + std::max(time.compute_ms, time.memory_ms) +
-            model.uncovered_share * std::min(time.compute_ms, moved);
+  time.ms = model.launch_ms + first * model.cta_ms + binding +
+            model.uncovered_share * std::min(time.compute_ms, moved * (whole + fewer) / full);
   return time;
 }
 

@@ -12,7 +12,7 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kThreads = isa::kWarpThreads * isa::kWarpgroupWarps;
-constexpr int64_t kWord = 4;       // bytes
+constexpr int64_t kWord = 4;  // bytes
 
 class Positions {
  public:
@@ -73,6 +73,17 @@ int64_t HeldToBring(const Function& fn, const Op& load) {
   return CeilDiv(tile.elements() * size, kThreads * std::max(together, std::min(size, kWord)));
 }
 
+HeldTogether HeldWhileAwaited(const Function& fn, const std::vector<OpId>& brought) {
+  HeldTogether held;
+  for (OpId load : brought) {
+    const int64_t one = HeldToBring(fn, fn.ops[load]);
+    if (held.loads > 0 && held.registers + one > kMostHeld) break;
+    held.registers += one;
+    ++held.loads;
+  }
+  return held;
+}
+
 // The load role is a warpgroup where registers are dealt out again. Where products are issued by
 // one thread, that has one of its warps.
 bool MayBeBrought(const Function& fn, const Op& load, const Target& target) {
@@ -80,7 +91,6 @@ bool MayBeBrought(const Function& fn, const Op& load, const Target& target) {
   const Param* p = fn.param(load.operands[0]);
   if (!p || p->kind != ParamKind::kTensor || p->direction != Direction::kIn) return false;
   // As many at once as leave the compute roles what their tiles want.
-  constexpr int64_t kMostHeld = 64;
   const Type& tile = fn.type(load.results[0]);
   return tile.rank() == 2 && HeldToBring(fn, load) <= kMostHeld;
 }
@@ -136,9 +146,34 @@ bool BringsAny(const LayoutPlan& plan) {
                      [](const auto& load) { return load.second.threads; });
 }
 
+void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
+  std::vector<OpId> narrow;
+  std::map<BlockId, int64_t> beside;  // bytes that engines copy in an iteration
+  for (OpId id : OpsInOrder(fn)) {
+    const auto load = plan->loads.find(id);
+    if (load == plan->loads.end() || !load->second.buffer || !load->second.tma ||
+        load->second.threads || load->second.chunk > 0 || load->second.shares.valid())
+      continue;
+    const Op& op = fn.ops[id];
+    const Type& tile = fn.type(op.results[0]);
+    const int64_t size = ByteSize(tile.dtype);
+    if (tile.rank() == 2 && tile.shape[1] * size <= target.lowering.narrow_row_bytes &&
+        tile.shape[0] * size > target.lowering.narrow_row_bytes && MayBeBrought(fn, op, target))
+      narrow.push_back(id);
+    else
+      beside[fn.ops[id].block] += tile.elements() * size;
+  }
+  for (OpId id : narrow)
+    if (beside[fn.ops[id].block] >= target.lowering.beside_narrow_bytes)
+      plan->loads.at(id).threads = true;
+}
+
 void LeaveAll(LayoutPlan* plan) {
   for (auto& [id, load] : plan->loads)
-    if (load.threads) load.threads = load.tma = false;
+    if (load.threads) {
+      load.threads = false;
+      load.tma = load.row_dim >= 0;
+    }
 }
 
 }  // namespace tilec::ir

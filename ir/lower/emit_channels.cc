@@ -140,10 +140,14 @@ void Emitter::Produce(size_t channel, size_t site) {
   std::vector<OpId> copied, brought;
   for (OpId load : loads) (plan_.loads.at(load).threads ? brought : copied).push_back(load);
   for (OpId load : copied) coords.push_back(CoordsOf(load));
+  std::vector<ValueId> held;
+  for (size_t i = 0; i < HeldWhileAwaited(in_, brought).loads; ++i)
+    held.push_back(Fetch(brought[i]));
   const ValueId slot = NextSlot(channel, true);
   if (!copied.empty()) Copy(channel, site, copied, coords, slot);
   if (brought.empty()) return;
-  for (OpId load : brought) Bring(load, slot);
+  for (size_t i = 0; i < brought.size(); ++i)
+    Bring(brought[i], i < held.size() ? held[i] : Fetch(brought[i]), slot);
   FenceAsync();
   Arrive(ring.full, slot);
 }

@@ -250,13 +250,17 @@ Result<> Emitter::Positions_(OpId id) {
   return Done();
 }
 
-// Into a slot of a ring, by the threads of the load role.
-void Emitter::Bring(OpId id, ValueId slot) {
+// By the threads of the load role, into registers…
+ValueId Emitter::Fetch(OpId id) {
   b_.SetSpan(in_.ops[id].at);
   for (size_t i = 0; i < brought_.size(); ++i)
     if (brought_[i].loads.count(id)) TakeInHand(i, in_.ops[id]);
-  std::vector<ValueId> operands = {LoadForBuffer(id, BroughtLayout(in_, in_.ops[id])),
-                                   LoadBuffer(id)};
+  return LoadForBuffer(id, BroughtLayout(in_, in_.ops[id]));
+}
+// … and into a slot of a ring.
+void Emitter::Bring(OpId id, ValueId held, ValueId slot) {
+  b_.SetSpan(in_.ops[id].at);
+  std::vector<ValueId> operands = {held, LoadBuffer(id)};
   if (slot.valid()) operands.push_back(slot);
   b_.Add(OpKind::kSmemStore, std::move(operands), {});
 }

@@ -214,7 +214,8 @@ class Emitter {
   void FenceAsync();
   void FillByThreads(OpId id);
   ValueId LoadForBuffer(OpId id, const Layout& layout);
-  void Bring(OpId id, ValueId slot);
+  ValueId Fetch(OpId id);
+  void Bring(OpId id, ValueId held, ValueId slot);
   Result<> Positions_(OpId id);
   void TakeInHand(size_t positions, const Op& reader);
   void QueueTmaLoad(OpId id);

@@ -58,6 +58,7 @@ class Planner {
     PlanAtomics();
     ShareLoads();
     LeaveUnknown(fn_, &plan_);
+    if (runs_ahead_) BringNarrow(fn_, target_, &plan_);
     return std::move(plan_);
   }
 

@@ -139,9 +139,13 @@ void ProgramPlanner::PlanRoles() {
   int64_t producer_regs = 0, compute_regs = 0;
   int64_t held = 0;  // by a thread of the load role
   for (const PlannedRing& ring : p_.rings)
-    for (const RingSite& site : ring.sites)
+    for (const RingSite& site : ring.sites) {
+      std::vector<OpId> brought;
       for (OpId load : site.loads)
-        if (tiles_.loads.at(load).threads) held = std::max(held, HeldToBring(in_, in_.ops[load]));
+        if (tiles_.loads.at(load).threads) brought.push_back(load);
+      held = std::max(held, HeldWhileAwaited(in_, brought).registers);
+      for (OpId load : brought) held = std::max(held, HeldToBring(in_, in_.ops[load]));
+    }
   if (groups > 1 && quotas) {
     const int64_t warps = isa::kWarpgroupWarps * (groups + 1);
     compute_regs = target_.ComputeQuota(groups);

@@ -107,7 +107,7 @@ TEST_F(PartsTest, StoresAmidSectorsAndSmallBoxesTakeLonger) {
   LoadKernel("gemm_tn");
   const auto asked = [&](const Size& size, const Tile& tile) {
     const Call call = CallOf(size, tile);
-    return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts);
+    return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts, NamesOf(call));
   };
   const scheduler::Asked cut = asked({"gemm_tn", 8, 3864, 1184}, {16, 256, 64});
   EXPECT_DOUBLE_EQ(cut.written, (*machine)->model.cut_store_times);
