@@ -63,8 +63,8 @@ class Writer {
           op.attr("pin_cycle"))
         return 0;
       // Where threads meet in each turn, nothing is in flight over several.
-      if (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce ||
-          op.kind == OpKind::kScan || op.kind == OpKind::kRearrange)
+      if (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce || op.kind == OpKind::kScan ||
+          op.kind == OpKind::kRearrange)
         return 0;
       loads = loads || (op.kind == OpKind::kLoad && fn_.type(op.results[0]).is_tile());
       ++ops;
