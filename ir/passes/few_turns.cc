@@ -10,6 +10,7 @@
 // Where it must not act:
 //   - in programs with products, whose loops have rings;
 //   - where the number of turns is not known, or many ops would come of it;
+//   - where it walks over chunks of a row, which are many bytes in flight each and not a window;
 //   - where a turn does something else than compute, load and store, or somebody says how it is to
 //     be pipelined.
 // Loops in a loop are written out first.
@@ -19,16 +20,24 @@
 
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/row_threads.h"
 
 namespace tilec::ir {
 namespace {
 
 constexpr int64_t kMostTurns = 32;
-constexpr int64_t kMostOps = 512;  // that come of a loop, constants aside
+constexpr int64_t kMostOps = 512;    // that come of a loop, constants aside
+constexpr int64_t kMostBytes = 512;  // that a thread loads in all turns
 
 class Writer {
  public:
-  Writer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), forward_(fn) {}
+  Writer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), forward_(fn) {
+    int64_t largest = 0;
+    for (OpId id : OpsInOrder(fn))
+      for (ValueId r : fn.ops[id].results)
+        if (fn.type(r).is_tile()) largest = std::max(largest, fn.type(r).elements());
+    threads_ = ThreadsFor(largest, cx.target.lowering);
+  }
 
   void Walk(BlockId block) {
     RebuildBlock(fn_, block, [&](OpId id, std::vector<OpId>& out) {
@@ -50,10 +59,8 @@ class Writer {
     const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
     int64_t length = 0;
     if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &length) || length <= 0) return 0;
-    const int64_t step = loop.i("step"), turns = length / step + (length % step != 0);
-    if (turns > kMostTurns) return 0;
-    int64_t ops = 0;
-    bool loads = false;
+    if (loop.i("step") != 1 || length > kMostTurns) return 0;
+    int64_t ops = 0, bytes = 0;  // bytes that all threads load
     for (OpId id : fn_.blocks[loop.regions[0]].ops) {
       const Op& op = fn_.ops[id];
       const bool memory = op.kind == OpKind::kLoad || op.kind == OpKind::kStore;
@@ -66,10 +73,13 @@ class Writer {
       if (op.kind == OpKind::kReduce || op.kind == OpKind::kArgReduce || op.kind == OpKind::kScan ||
           op.kind == OpKind::kRearrange)
         return 0;
-      loads = loads || (op.kind == OpKind::kLoad && fn_.type(op.results[0]).is_tile());
+      if (const Type* type = op.kind == OpKind::kLoad ? &fn_.type(op.results[0]) : nullptr;
+          type && type->is_tile())
+        bytes += type->elements() * ByteSize(type->dtype);
       ++ops;
     }
-    return loads && ops * turns <= kMostOps ? turns : 0;
+    const bool few = ops * length <= kMostOps && bytes * length <= kMostBytes * threads_;
+    return bytes > 0 && few ? length : 0;
   }
 
   void WriteOut(BlockId block, OpId id, int64_t turns, std::vector<OpId>& out) {
@@ -83,7 +93,7 @@ class Writer {
     for (int64_t turn = 0; turn < turns; ++turn) {
       ValueMap map;
       b.SetSpan(loop.at);
-      map[args[0]] = b.Int(lo + turn * loop.i("step"));
+      map[args[0]] = b.Int(lo + turn);
       for (size_t i = 0; i < carried.size(); ++i) map[args[1 + i]] = carried[i];
       for (OpId op : ops)
         if (op != ops.back()) CloneOp(b, fn_, op, map);
@@ -100,6 +110,7 @@ class Writer {
   Function& fn_;
   PassContext& cx_;
   Forwarding forward_;
+  int64_t threads_ = 128;
 };
 
 }  // namespace
