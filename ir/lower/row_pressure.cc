@@ -123,7 +123,8 @@ int64_t PlacesOfTurns(const Function& fn) {
 }
 // Loads of a window that stand together (ir/passes/few_turns.cc): the assembler puts as many in
 // flight as it has registers for, and needs some to spare. (A causal convolution of four taps: 104
-// bytes spilled with 40 registers.) What is held anyway is counted as such. In programs without loops.
+// bytes spilled with 40 registers.) What is held anyway is counted as such. In programs without
+// loops.
 int64_t LoadsTogether(const Function& fn, int64_t held) {
   constexpr int64_t kWindow = 3, kMost = 32;
   std::map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>>
