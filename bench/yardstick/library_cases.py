@@ -27,21 +27,16 @@ def _products(make):
                 ("column", "i32", (blocks * blocks // 4,), "in"), ("Y", "bf16", (m, n), "out")],
                {"N": n}, "block_sparse", 2.0 * m * n * n / 4, options={"unlike": ("cublas",)},
                fill={"start": ("integers", 0, 1), "column": ("integers", 0, 1)})
-    of = "std/models/packed_weights.tile:"
-    for m in (16, 4096):
-        n = k = 8192
-        kb = k // 128
-        weights = [("scale", "f16", (kb, n), "in"), ("zero", "u32", (kb, n // 8), "in"),
-                   ("Y", "f16", (m, n), "out")]
-        fill = {"Wq": ("words",), "zero": ("words",), "scale": ("share",)}
-        yield make(f"gptq_m{m}_8192x8192", of + "gemm_gptq",
-                   [("X", "f16", (m, kb, 16, 8), "in"), ("Xg", "f16", (m, kb, 8, 16), "out"),
-                    ("Wq", "u32", (k // 8, n), "in"), *weights], {}, "gptq", 2.0 * m * n * k,
-                   steps=[(of + "gptq_columns", ["X", "Xg"], {}),
-                          (of + "gemm_gptq", ["Xg", "Wq", "scale", "zero", "Y"], {})], fill=fill)
-        yield make(f"awq_m{m}_8192x8192", of + "gemm_awq",
-                   [("X", "f16", (m, k), "in"), ("Wq", "u32", (k, n // 8), "in"), *weights], {},
-                   "awq", 2.0 * m * n * k, fill=fill)
+    for kind in ("gptq", "awq"):
+        for m in (16, 4096):
+            n = k = 8192
+            q = (k // 8, n) if kind == "gptq" else (k, n // 8)
+            yield make(f"{kind}_m{m}_8192x8192", f"std/models/packed_weights.tile:gemm_{kind}",
+                       [("X", "f16", (m, k), "in"), ("Wq", "u32", q, "in"),
+                        ("scale", "f16", (k // 128, n), "in"),
+                        ("zero", "u32", (k // 128, n // 8), "in"), ("Y", "f16", (m, n), "out")],
+                       {}, kind, 2.0 * m * n * k,
+                       fill={"Wq": ("words",), "zero": ("words",), "scale": ("share",)})
     r, k, v = 8192, 4096, 128256
     part, per = ("f32", (2, r), "out"), ("f32", (r,), "out")
     of = "std/models/linear_loss.tile:"

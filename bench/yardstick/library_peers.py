@@ -82,8 +82,8 @@ def _unpacked(t, kind):
 
 def _f16_product(kind):
     def peer(t, case):
-        x, w = t["X"].flatten(1), _unpacked(t, kind).half().mT.contiguous()
-        return lambda: (*([t["Xg"]] if kind == "gptq" else []), x @ w.mT)
+        w = _unpacked(t, kind).half().mT.contiguous()
+        return lambda: t["X"] @ w.mT
     return peer
 
 
@@ -300,7 +300,7 @@ ANSWERS = {
     "syrk": lambda t, c: t["A"].float() @ t["A"].float().mT,
     "symm": lambda t, c: _lower(t, torch.Tensor.float) @ t["B"].float(),
     "complex": _answer_complex, "block_sparse": _answer_sparse,
-    "gptq": lambda t, c: t["X"].flatten(1).float() @ _unpacked(t, "gptq"),
+    "gptq": lambda t, c: t["X"].float() @ _unpacked(t, "gptq"),
     "awq": lambda t, c: t["X"].float() @ _unpacked(t, "awq"),
     "linear_loss": lambda t, c: _linear_loss(t, c, torch.Tensor.float),
     "attention_sinks": _answer_sink, "retention": _retention, "gated_delta": _gated_delta,
@@ -321,7 +321,6 @@ ANSWERS = {
 }
 
 SEEN = {
-    "gptq": lambda t, xg, y: [y],
     "attention_sinks": lambda t, o: [o[:1, :1]],
     "linear_loss": lambda t, part, at, lse, loss: [lse, loss],
     "retention": lambda t, o: [o[0, :2]], "gated_delta": lambda t, o: [o[0, :2]],
