@@ -188,7 +188,7 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
     const auto at = names.find(d.name);
     if (at == names.end()) return diags.Report(kValueMissing, d.at, s.kernel, "dim", d.name);
     call.all[d.name] = at->second;
-    if (s.TakesValue(d.name)) call.statics[d.name] = at->second;
+    if (s.TakesValue(d.name, at->second)) call.statics[d.name] = at->second;
   }
   for (const auto& [name, view] : tensors) {
     const runtime::TensorFacts f = runtime::FactsOf(view);

@@ -82,6 +82,11 @@ struct DimInfo {
   // Rows of this length are read by two loops, one behind the other, and nothing is multiplied:
   // known, the length is taken as constant, so that the compiler can see whether a row fits a chip.
   bool rows_again = false;
+  // Turns of a plain loop, and nothing is multiplied: known and small, the number is taken as
+  // constant, so that the loop may be written out (a window of three, taps of a convolution).
+  bool turns = false;
+  // Is it constant if it has this value?
+  bool Takes(const ConstValue& value) const;
 };
 
 struct TuneInfo {
@@ -110,8 +115,9 @@ struct Signature {
   const TuneInfo* tune(std::string_view name) const;
   // Must be known to Specialize (a tune or a defaulted const has a value anyway).
   bool IsStatic(std::string_view name) const;
-  // Is constant for Specialize if it is given: what is static, and the lengths of rows read again.
-  bool TakesValue(std::string_view name) const;
+  // Is constant for Specialize if it is given: what is static, the lengths of rows read again, and
+  // few turns.
+  bool TakesValue(std::string_view name, const ConstValue& value) const;
   bool Has(std::string_view name) const;
   std::vector<std::string> names() const;  // everything NAME=VALUE may set, tensors included
 };

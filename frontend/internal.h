@@ -133,9 +133,14 @@ std::optional<ItemRef> FindKernel(const ProgramData& program, std::string_view k
 Result<Signature> BuildSignature(const ProgramData& program, ItemRef kernel, DiagSink& diags);
 // Where names become static: name → first such use.
 std::map<std::string, Span> StaticUses(const ProgramData& program, ItemRef kernel);
-// Names that bound several loops of one block which read the same tensor; none in kernels that
-// multiply matrices.
-std::set<std::string> RowsReadAgain(const ProgramData& program, ItemRef kernel);
+// Names whose values, once known, are worth a program of their own; none in kernels that multiply
+// matrices.
+struct LoopLengths {
+  std::set<std::string> rows_again;  // bound several loops of one block that read the same tensor
+  std::set<std::string> turns;       // bound plain loops
+};
+inline constexpr int64_t kFewTurns = 8;
+LoopLengths LengthsOfLoops(const ProgramData& program, ItemRef kernel);
 std::vector<lang::ExprId> FactsOf(const lang::Ast& ast, const lang::KernelItem& kernel);
 // An extent or an integer fact as a launch expression; nullopt with a reason otherwise.
 std::optional<Expr> ToExpr(const ProgramData& program, int module, lang::ExprId id,

@@ -33,9 +33,13 @@ bool Signature::IsStatic(std::string_view name) const {
   const DimInfo* d = dim(name);
   return d && d->is_static;
 }
-bool Signature::TakesValue(std::string_view name) const {
+bool DimInfo::Takes(const ConstValue& value) const {
+  const int64_t* v = std::get_if<int64_t>(&value);
+  return is_static || rows_again || (turns && v && *v <= kFewTurns);
+}
+bool Signature::TakesValue(std::string_view name, const ConstValue& value) const {
   const DimInfo* d = dim(name);
-  return IsStatic(name) || (d && d->rows_again);
+  return IsStatic(name) || (d && d->Takes(value));
 }
 bool Signature::Has(std::string_view name) const { return param(name) || dim(name) || tune(name); }
 std::vector<std::string> Signature::names() const {
@@ -371,8 +375,11 @@ struct SignatureBuilder {
         d.is_static = true;
         d.static_at = it->second;
       }
-    const std::set<std::string> rows = RowsReadAgain(program, ref);
-    for (DimInfo& d : sig.dims) d.rows_again = rows.count(d.name) > 0;
+    const LoopLengths lengths = LengthsOfLoops(program, ref);
+    for (DimInfo& d : sig.dims) {
+      d.rows_again = lengths.rows_again.count(d.name) > 0;
+      d.turns = lengths.turns.count(d.name) > 0;
+    }
     return std::move(sig);
   }
 };

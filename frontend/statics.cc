@@ -142,7 +142,7 @@ struct RowScan {
   const ProgramData& program;
   const lang::Ast& ast;
   const lang::KernelItem& kernel;
-  std::set<std::string> rows;
+  LoopLengths found;
   bool multiplies = false;
 
   bool IsTensor(const std::string& name) const {
@@ -181,7 +181,7 @@ struct RowScan {
         VisitStmtExprs(s, [&](ExprId e) { Look(e, &tensors); });
       });
       for (const std::string& tensor : tensors)
-        if (!read[bound->name].insert(tensor).second) rows.insert(bound->name);
+        if (!read[bound->name].insert(tensor).second) found.rows_again.insert(bound->name);
     }
   }
 
@@ -190,17 +190,21 @@ struct RowScan {
     VisitStmts(ast, kernel.body, [&](const lang::Stmt& s) {
       VisitStmtExprs(s, [&](ExprId e) { Look(e, &all); });
       if (const auto* grid = s.As<lang::ParallelStmt>()) Block(grid->body);
+      if (const auto* loop = s.As<lang::ForStmt>())
+        if (const auto* range = ast.expr(loop->head.range).As<lang::RangeExpr>())
+          if (const auto* bound = ast.expr(range->hi).As<lang::NameExpr>())
+            found.turns.insert(bound->name);
     });
-    if (multiplies) rows.clear();
+    if (multiplies) found = {};
   }
 };
 
 }  // namespace
 
-std::set<std::string> RowsReadAgain(const ProgramData& program, ItemRef ref) {
+LoopLengths LengthsOfLoops(const ProgramData& program, ItemRef ref) {
   RowScan scan{program, program.modules[ref.module].ast, KernelOf(program, ref), {}};
   scan.Run();
-  return std::move(scan.rows);
+  return std::move(scan.found);
 }
 
 Constant ToConstant(const ConstValue& v) {
@@ -248,7 +252,7 @@ Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig,
   };
   for (const DimInfo& d : sig.dims) {
     const auto it = values.find(d.name);
-    if (!d.is_static && !(d.rows_again && it != values.end())) continue;
+    if (!d.is_static && !(it != values.end() && d.Takes(it->second))) continue;
     if (it == values.end()) {
       missing(d.name, d.at, d.static_at, "this use makes it static");
     } else if (const int64_t* v = std::get_if<int64_t>(&it->second); !v || *v < 0) {

@@ -22,7 +22,7 @@ Result<Prepared> Prepare(Session& session, const char* command,
         .Place("command line");
   TRY(out.call.all, api::CheckValues(signature, given.values, diags));
   for (const auto& [name, value] : out.call.all)
-    if (signature.TakesValue(name)) out.call.statics[name] = value;
+    if (signature.TakesValue(name, value)) out.call.statics[name] = value;
   for (const frontend::DimInfo& d : signature.dims)
     if (d.is_static && !out.call.statics.count(d.name))
       return diags.Report(api::kValueMissing, d.static_at, out.kernel, "static dim", d.name)

@@ -12,6 +12,7 @@
 #include "ir/lower/read_at_once.h"
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/states.h"
 #include "ir/lower/stored_over.h"
 #include "ir/lower/widest_product.h"
 #include "ir/queries.h"
@@ -419,6 +420,7 @@ class Planner {
   // `read`: the members, and what is read as they are laid out.
   Layout DefaultLayout(const std::vector<ValueId>& members, const std::vector<ValueId>& read) {
     if (const std::optional<Layout> rows = LayoutOfRuns(members)) return *rows;
+    if (const auto state = StatesLayout(fn_, uses_, members, plan_.threads())) return *state;
     const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;

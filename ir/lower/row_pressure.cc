@@ -121,6 +121,28 @@ int64_t PlacesOfTurns(const Function& fn) {
   }
   return kept;
 }
+// Loads of a window that stand together (ir/passes/few_turns.cc): the assembler puts as many in
+// flight as it has registers for, and needs some to spare. (A causal convolution of four taps: 104
+// bytes spilled with 40 registers.) What is held anyway is counted as such. In programs without
+// loops.
+int64_t LoadsTogether(const Function& fn, int64_t held) {
+  constexpr int64_t kWindow = 3, kMost = 32;
+  std::map<std::pair<uint32_t, uint32_t>, std::pair<int64_t, int64_t>>
+      of;  // by place in the source
+  for (const Op& op : fn.ops) {
+    if (IsLoop(op.kind)) return 0;
+    if (op.kind != OpKind::kGLoad) continue;
+    const Type& type = fn.type(op.results[0]);
+    if (!type.layout.valid()) continue;
+    auto& [loads, registers] = of[{op.at.begin, op.at.end}];
+    ++loads;
+    registers += CeilDiv(fn.layout(op.results[0]).regs() * ByteSize(type.dtype), 4);
+  }
+  int64_t together = 0;
+  for (const auto& [at, loads] : of)
+    if (loads.first >= kWindow) together += loads.second;
+  return std::clamp<int64_t>(together - held, 0, kMost);
+}
 // Of many elements that are compared for their place each has one. (Greedy choice of a token, 16
 // elements a thread: 76 bytes with 64 registers, none with 80.)
 int64_t PlacesCompared(const Function& fn) {
@@ -185,8 +207,9 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
                                    : held + beside.row_kernel + 2 * LoadsAhead(fn);
+  const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
   return std::max<int64_t>(
-      32, RoundUp(needed + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
+      32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
 }
 
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {

@@ -8,6 +8,8 @@
 // all warps at once, and loads nothing while they meet; now each warp goes on by itself. It costs
 // the registers of the tile, where the sums had few. The largest and smallest of floats alike.
 //
+// A sum over several axes is a chain of reductions, which moves as one (`total += sum(X[r, c])`).
+//
 // Sums may be taken in any order (language/spec.md, 12). Types of fewer than 32 bits stay: within a
 // reduction they are added up in 32. So do kernels with products, whose loops are the scheduler's.
 //
@@ -15,6 +17,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ir/passes/passes.h"
@@ -48,8 +51,10 @@ class Deferrer {
 
  private:
   struct Sum {
-    size_t result;  // of the loop
-    OpId reduce, add;
+    size_t result;              // of the loop
+    std::vector<OpId> reduces;  // one axis after the other, the tile's own first
+    OpId add;
+    ValueId tile(const Function& fn) const { return fn.ops[reduces.front()].operands[0]; }
   };
 
   // Is result i the carried value and a reduction, which nobody else looks at?
@@ -73,15 +78,21 @@ class Deferrer {
     if (ByteSize(dtype) < 4 || (kind != "sum" && !IsFloat(dtype))) return {};
     if (sum.operands[0] != carried && sum.operands[1] != carried) return {};
     const ValueId term = sum.operands[sum.operands[0] == carried ? 1 : 0];
-    const OpId reduce = fn_.values[term].def;
-    if (!reduce.valid() || fn_.ops[reduce].block != body || uses_.count(term) != 1) return {};
-    const Op& of = fn_.ops[reduce];
-    if (of.kind != OpKind::kReduce || of.s("kind") != kind || Pinned(of) || Pinned(sum)) return {};
-    const Type& tile = fn_.type(of.operands[0]);
-    if (tile.elements() > cx_.target.lowering.defer_elements ||
-        tile.shape[static_cast<size_t>(of.i("axis"))] <= kOfOneThread)
+    if (Pinned(sum)) return {};
+    Sum found{i, {}, add};
+    int64_t summed = 1;
+    for (ValueId v = term;; v = fn_.ops[found.reduces.front()].operands[0]) {
+      const OpId reduce = fn_.values[v].def;
+      if (!reduce.valid() || fn_.ops[reduce].block != body || uses_.count(v) != 1) break;
+      const Op& of = fn_.ops[reduce];
+      if (of.kind != OpKind::kReduce || of.s("kind") != kind || Pinned(of)) break;
+      summed *= fn_.type(of.operands[0]).shape[static_cast<size_t>(of.i("axis"))];
+      found.reduces.insert(found.reduces.begin(), reduce);
+    }
+    if (found.reduces.empty() || summed <= kOfOneThread ||
+        fn_.type(found.tile(fn_)).elements() > cx_.target.lowering.defer_elements)
       return {};
-    return Sum{i, reduce, add};
+    return found;
   }
   static bool Pinned(const Op& op) {
     return op.attr("pin_depth") || op.attr("pin_stage") || op.attr("pin_role") ||
@@ -90,8 +101,12 @@ class Deferrer {
 
   void Defer(OpId id) {
     std::vector<Sum> sums;
+    std::set<OpId> gone;
     for (size_t i = 0; i < fn_.ops[id].results.size(); ++i)
-      if (const std::optional<Sum> sum = SumOf(fn_.ops[id], i)) sums.push_back(*sum);
+      if (std::optional<Sum> sum = SumOf(fn_.ops[id], i)) {
+        gone.insert(sum->reduces.begin(), sum->reduces.end());
+        sums.push_back(std::move(*sum));
+      }
     // Where threads meet anyway, a loop gains nothing.
     const std::vector<OpId>& ops = fn_.blocks[fn_.ops[id].regions[0]].ops;
     const auto meets = [&](OpId op) {
@@ -100,19 +115,19 @@ class Deferrer {
              kind == OpKind::kRearrange;
     };
     if (sums.empty() || sums.size() > kTiles ||
-        std::count_if(ops.begin(), ops.end(), meets) != std::ssize(sums))
+        std::count_if(ops.begin(), ops.end(), meets) != std::ssize(gone))
       return;
     const BlockId block = fn_.ops[id].block, body = fn_.ops[id].regions[0];
     std::vector<OpId> before, behind;
     for (const Sum& sum : sums) {
-      const Op reduce = fn_.ops[sum.reduce];  // copies: adding moves the ops
       const OpKind combine = fn_.ops[sum.add].kind;
       const ValueId start = fn_.ops[id].operands[2 + sum.result];
       const ValueId result = fn_.ops[id].results[sum.result];
       const ValueId carried = fn_.blocks[body].args[1 + sum.result];
-      const Type tile = fn_.type(reduce.operands[0]), row = fn_.type(result);
+      const ValueId of = sum.tile(fn_);
+      const Type tile = fn_.type(of);
       Builder b(fn_, block);
-      b.SetSpan(reduce.at);
+      b.SetSpan(fn_.ops[sum.reduces.front()].at);
       const auto place = [&](ValueId v, std::vector<OpId>& at) {
         fn_.blocks[block].ops.pop_back();
         at.push_back(fn_.values[v].def);
@@ -122,8 +137,13 @@ class Deferrer {
       const double neutral = combine == OpKind::kMax ? -inf : combine == OpKind::kMin ? inf : 0;
       fn_.ops[id].operands[2 + sum.result] = place(b.Constant(tile, neutral), before);
       for (ValueId v : {result, carried, fn_.ops[sum.add].results[0]}) fn_.values[v].type = tile;
-      fn_.ops[sum.add].operands = {carried, reduce.operands[0]};
-      const ValueId reduced = place(b.Value(OpKind::kReduce, {result}, row, reduce.attrs), behind);
+      fn_.ops[sum.add].operands = {carried, of};
+      ValueId reduced = result;
+      for (OpId reduce : sum.reduces) {
+        const Attrs attrs = fn_.ops[reduce].attrs;  // copies: adding moves the ops
+        const Type row = fn_.type(fn_.ops[reduce].results[0]);
+        reduced = place(b.Value(OpKind::kReduce, {reduced}, row, attrs), behind);
+      }
       b.SetSpan(fn_.ops[sum.add].at);
       const ValueId all = place(b.Binary(combine, start, reduced), behind);
       fn_.values[all].name = fn_.values[result].name;
@@ -131,9 +151,7 @@ class Deferrer {
       ++cx_.changes;
     }
     RebuildBlock(fn_, body, [&](OpId op, std::vector<OpId>& out) {
-      const bool gone =
-          std::any_of(sums.begin(), sums.end(), [&](const Sum& sum) { return sum.reduce == op; });
-      if (!gone) out.push_back(op);
+      if (gone.count(op) == 0) out.push_back(op);
     });
     RebuildBlock(fn_, block, [&](OpId op, std::vector<OpId>& out) {
       if (op == id) out.insert(out.end(), before.begin(), before.end());

@@ -57,7 +57,7 @@ class LibraryTest : public ::testing::Test {
     EXPECT_TRUE(values.ok()) << RenderAll(diags, loaded_.sources);
     call.all = *values;
     for (const auto& [name, value] : call.all)
-      if (signature_.TakesValue(name)) call.statics[name] = value;
+      if (signature_.TakesValue(name, value)) call.statics[name] = value;
     for (const frontend::ParamInfo& p : signature_.params)
       if (p.role == frontend::ParamRole::kTensor)
         call.facts[p.name] = {.base_align_bytes = 16,

@@ -149,6 +149,29 @@ kernel product(X: f32[R, C], Z: f32[C, C], Y: out f32[R, C]) {
   EXPECT_EQ(known->statics.at("C"), 256);
 }
 
+// How often a plain loop turns is constant if it is known and small.
+TEST(Statics, FewTurnsAreTakenIfTheyAreKnown) {
+  Loaded loaded(R"(
+kernel taps(X: f32[T, C], F: f32[K, C], Y: out f32[T, C]) {
+  parallel c in tiles(C, 128) {
+    for t in 0..T {
+      var y: f32[128] = 0
+      for k in 0..K { y += X[t + k, c] * F[k, c] }
+      Y[t, c] = y
+    }
+  }
+})");
+  ASSERT_TRUE(loaded.program) << loaded.errors();
+  const Signature& signature = *loaded.program->FindSignature("taps");
+  EXPECT_TRUE(signature.TakesValue("K", int64_t{8}));
+  EXPECT_FALSE(signature.TakesValue("K", int64_t{9}));
+  EXPECT_FALSE(signature.TakesValue("C", int64_t{4}));
+  const auto few = loaded.Specialized("taps", {{"K", int64_t{4}}, {"T", int64_t{4096}}});
+  ASSERT_TRUE(few) << loaded.errors();
+  EXPECT_EQ(few->param("K"), nullptr);
+  EXPECT_NE(few->param("T"), nullptr);
+}
+
 TEST(Facts, KnownValuesAreCheckedEarly) {
   Loaded loaded(kAttention);
   ASSERT_TRUE(loaded.program);

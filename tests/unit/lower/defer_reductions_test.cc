@@ -69,6 +69,30 @@ const char* const kLargest = R"(func @largest tile {
 }
 )";
 
+// The sum of everything that 32 columns hold.
+const char* const kWhole = R"(func @whole tile {
+  param tensor %X: tensor<i32, 2> in [R, C] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %Y: tensor<i32, 1> out [C] align=16 stride_align=16 contiguous=1 last_align=4
+  param dim %R: i64
+  param dim %C: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %C {steps = [32]} do (%c: i64) {
+      %start = constant {value = 7} : i32
+      %s = for %0, %R, %start {step = 64} : i32 do (%r: i64, %a: i32) {
+        %x = load %X, %r, %c {modes = "rr", sizes = [64, 32]} : i32[64, 32]
+        %p = reduce %x {kind = "sum", axis = 1} : i32[64]
+        %q = reduce %p {kind = "sum", axis = 0} : i32
+        %an = add %a, %q : i32
+        yield %an
+      }
+      store %Y, %s, %c {modes = "s", sizes = [1]}
+      yield
+    }
+  }
+}
+)";
+
 Function Deferred(const Function& before, int changes) {
   return Changed(DeferReductions, before, changes);
 }
@@ -138,6 +162,23 @@ TEST(DeferReductions, LargestValues) {
     EXPECT_EQ(Results(before, DType::kF32, rows, 45, 45, "Y"),
               Results(after, DType::kF32, rows, 45, 45, "Y"))
         << rows;
+}
+
+// A sum over both axes is two reductions in a row; both stand behind the loop.
+TEST(DeferReductions, SumsOverSeveralAxes) {
+  const Function before = Parsed(kWhole);
+  const Function after = Deferred(before, 1);
+  EXPECT_EQ(InLoops(after, OpKind::kReduce), 0);
+  EXPECT_EQ(Count(after, OpKind::kReduce), 2);
+  for (int64_t rows : {0, 3, 200})
+    EXPECT_EQ(Results(before, DType::kI32, rows, 45, 45, "Y"),
+              Results(after, DType::kI32, rows, 45, 45, "Y"))
+        << rows;
+  // Somebody else sees the sums of rows.
+  Deferred(Parsed(With(kWhole, "%an = add %a, %q",
+                       "%m = reduce %p {kind = \"max\", axis = 0} : i32\n        "
+                       "%q2 = add %q, %m : i32\n        %an = add %a, %q2")),
+           0);
 }
 
 TEST(DeferReductions, WhatWouldBeAnotherSumStays) {

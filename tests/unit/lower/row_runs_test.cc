@@ -37,7 +37,7 @@ std::string Rows(int64_t rows, int64_t columns) {
   return With(With(kReadRows, "ROWS", std::to_string(rows)), "COLUMNS", std::to_string(columns));
 }
 
-Function Lowered(const std::string& text) {
+Function RunsLowered(const std::string& text) {
   DiagSink diags;
   SourceMap sources;
   Result<Function> warps = Sequentialize(Parsed(text), H200(), {}, diags);
@@ -68,7 +68,7 @@ int64_t Lanes(const Function& fn) {
 
 TEST(RowRuns, ShortRowsAreAThreads) {
   for (const auto& [rows, columns] : {std::pair{512, 5}, {128, 15}, {384, 9}}) {
-    const Function fn = Lowered(Rows(rows, columns));
+    const Function fn = RunsLowered(Rows(rows, columns));
     EXPECT_EQ(Runs(fn), 2) << columns;
     EXPECT_EQ(Lanes(fn), 1) << columns;
     for (const Op& op : fn.ops)  // no thread waits for another to reduce
@@ -79,7 +79,7 @@ TEST(RowRuns, ShortRowsAreAThreads) {
 }
 
 TEST(RowRuns, LongerOnesAreAFewLanes) {
-  const Function fn = Lowered(Rows(8, 245));
+  const Function fn = RunsLowered(Rows(8, 245));
   EXPECT_EQ(Runs(fn), 2);
   EXPECT_EQ(Lanes(fn), 16);
   for (const Op& op : fn.ops)
@@ -90,7 +90,7 @@ TEST(RowRuns, LongerOnesAreAFewLanes) {
 
 // Where a row would be several warps', it is laid out for memory, and goes as a run nevertheless.
 TEST(RowRuns, LongRows) {
-  const Function fn = Lowered(Rows(1, 5001));
+  const Function fn = RunsLowered(Rows(1, 5001));
   EXPECT_EQ(Runs(fn), 2);
 }
 
@@ -99,12 +99,12 @@ TEST(RowRuns, OthersStay) {
     return With(Rows(rows, columns), "stride_align=2 contiguous=1",
                 "stride_align=16 contiguous=1 last_align=8");
   };
-  EXPECT_EQ(Runs(Lowered(aligned(64, 64))), 0) << "rows begin at multiples of 16 bytes";
-  EXPECT_EQ(Runs(Lowered(Rows(1, 101))), 0) << "a request or two";
-  EXPECT_EQ(Runs(Lowered(Rows(1, 15001))), 0) << "a long row";
-  EXPECT_EQ(Runs(Lowered(With(Rows(128, 5), "align=16 stride", "align=2 stride"))), 0)
+  EXPECT_EQ(Runs(RunsLowered(aligned(64, 64))), 0) << "rows begin at multiples of 16 bytes";
+  EXPECT_EQ(Runs(RunsLowered(Rows(1, 101))), 0) << "a request or two";
+  EXPECT_EQ(Runs(RunsLowered(Rows(1, 15001))), 0) << "a long row";
+  EXPECT_EQ(Runs(RunsLowered(With(Rows(128, 5), "align=16 stride", "align=2 stride"))), 0)
       << "the tensor itself begins anywhere";
-  EXPECT_EQ(Runs(Lowered(With(Rows(128, 5), "contiguous=1", "contiguous=0 strided_any"))), 0)
+  EXPECT_EQ(Runs(RunsLowered(With(Rows(128, 5), "contiguous=1", "contiguous=0 strided_any"))), 0)
       << "elements of a row are apart";
 }
 

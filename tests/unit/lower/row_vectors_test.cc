@@ -32,7 +32,7 @@ Function Scaled(const std::string& load, const std::string& more = "") {
 constexpr const char* kVector =
     R"(%v1 = load %S, %k, %m {modes = "sr", sizes = [1, 64], has_fill = 0} : f32[64])";
 
-std::vector<double> Result(const Function& fn, int64_t m, int64_t n, int64_t k) {
+std::vector<double> VectorResult(const Function& fn, int64_t m, int64_t n, int64_t k) {
   InterpretInputs in;
   in.tensors["A"] = TensorValue::Random(DType::kBF16, {m, k}, 1);
   in.tensors["B"] = TensorValue::Random(DType::kBF16, {n, k}, 2);
@@ -48,7 +48,7 @@ TEST(RowVectors, AScaleComesAsOneRow) {
   EXPECT_NE(Print(after).find("f32[1, 64]"), std::string::npos);
   for (int64_t m : {64, 100})
     for (int64_t k : {0, 32, 96})
-      EXPECT_EQ(Result(before, m, 40, k), Result(after, m, 40, k)) << m << " " << k;
+      EXPECT_EQ(VectorResult(before, m, 40, k), VectorResult(after, m, 40, k)) << m << " " << k;
 }
 
 // The ring of the row is filled by copies, ahead, and the program of warps is proved.
@@ -100,7 +100,8 @@ TEST(RowVectors, WhatLongProductsOperandsAreMadeOfStays) {
 TEST(RowVectors, WhatShortProductsOperandsAreMadeOfComesAsRow) {
   const Function before = OfOperand();
   const Function after = Changed(RowVectors, before, 1);
-  for (int64_t k : {0, 32, 96}) EXPECT_EQ(Result(before, 70, 40, k), Result(after, 70, 40, k));
+  for (int64_t k : {0, 32, 96})
+    EXPECT_EQ(VectorResult(before, 70, 40, k), VectorResult(after, 70, 40, k));
 }
 
 TEST(RowVectors, NotVectorsThatNoCopyMayBring) {
