@@ -55,7 +55,7 @@ std::string TextOfClass(const frontend::Signature& signature, const Call& call) 
     int64_t of = *i;
     if (call.launch.scalars.count(name) > 0)
       of = ClassOf(of, kScalarDigits);
-    else if (signature.dim(name) != nullptr && !signature.TakesValue(name))
+    else if (signature.dim(name) != nullptr && !signature.TakesValue(name, value))
       of = ClassOf(of);
     text.append(name).append(1, '=').append(std::to_string(of)).append(1, ' ');
   }
@@ -75,7 +75,7 @@ Call Representative(const frontend::Program& program, const frontend::Signature&
   Call out = call;
   std::vector<std::string> dims;
   for (const frontend::DimInfo& dim : signature.dims)
-    if (!signature.TakesValue(dim.name)) dims.push_back(dim.name);
+    if (!signature.TakesValue(dim.name, call.all.at(dim.name))) dims.push_back(dim.name);
   for (const std::string& dim : dims) Set(dim, ClassOf(std::get<int64_t>(call.all.at(dim))), &out);
   for (const auto& [name, value] : call.launch.scalars)
     if (const auto* i = std::get_if<int64_t>(&value)) Set(name, ClassOf(*i, kScalarDigits), &out);

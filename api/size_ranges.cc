@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/size_ranges.h"
 
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -43,7 +44,7 @@ class Ranges {
     for (const std::string& dim : range.dims) {
       if (signature_.dim(dim) == nullptr)
         return Error(fmt::format("`{}` is none of its dims", dim));
-      if (signature_.TakesValue(dim))
+      if (signature_.TakesValue(dim, std::numeric_limits<int64_t>::max()))
         return Error(fmt::format("`{}` is compiled in, each of its values is a class", dim));
       if (!ranged_.insert(dim).second) return Error(fmt::format("`{}` has two ranges", dim));
     }

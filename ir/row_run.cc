@@ -51,6 +51,8 @@ int64_t RowRunBytes(const RowRun& run, DType dtype) {
   return RoundUp(run.rows * run.columns * ByteSize(dtype) + kRunAlign - 1, kRunAlign);
 }
 
+bool MeetsInScratch(const Op& op) { return op.attr("scratch") != nullptr && op.i("scratch") >= 0; }
+
 int64_t ScratchBytesOf(const Function& fn, const Op& op) {
   switch (op.kind) {
     case OpKind::kGLoad:

@@ -30,6 +30,9 @@ std::optional<RowRun> RowRunOf(const Function& fn, const Op& op);
 // Of shared memory for it: the run begins as far from a multiple of 16 bytes as in the tensor.
 int64_t RowRunBytes(const RowRun& run, DType dtype);
 
+// Do the threads of the op's role meet, because something passes through scratch?
+bool MeetsInScratch(const Op& op);
+
 // Of any op with `scratch` ≥ 0: how many bytes from there it uses.
 int64_t ScratchBytesOf(const Function& fn, const Op& op);
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "ir/lower/plan.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/queries.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/op_work.h"
 
@@ -40,6 +42,31 @@ std::map<ir::ValueId, int64_t> StartsOf(const ir::Function& fn, const RowStarts&
   for (const ir::Param& p : fn.params)
     if (const auto at = starts.find(p.name); at != starts.end()) start_of[p.value] = at->second;
   return start_of;
+}
+
+// Does `v` follow from where in the grid a tile stands?
+bool OfTheGrid(const ir::Function& fn, ir::ValueId v, std::set<ir::ValueId>* seen) {
+  if (!seen->insert(v).second) return false;
+  const ir::Value& value = fn.values[v];
+  if (!value.def.valid()) {
+    const ir::OpId parent = value.block.valid() ? fn.blocks[value.block].parent : ir::OpId();
+    return parent.valid() && fn.ops[parent].kind == ir::OpKind::kParallel;
+  }
+  const std::vector<ir::ValueId>& operands = fn.ops[value.def].operands;
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](ir::ValueId operand) { return OfTheGrid(fn, operand, seen); });
+}
+
+// Does every CTA load the same rows?
+bool RowsOfAll(const ir::Function& fn, const ir::Op& load) {
+  const std::string& modes = load.s("modes");
+  std::set<ir::ValueId> seen;
+  size_t operand = 1;
+  for (size_t d = 0; d + 1 < modes.size(); ++d) {
+    if (OfTheGrid(fn, load.operands[operand], &seen)) return false;
+    operand += ir::OperandsOf(modes[d], false);
+  }
+  return true;
 }
 
 // Elements of a row of the tensor that is loaded, if that is known.
@@ -94,7 +121,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     by_bytes += said;
     cycles += copied ? std::max(said, lines_of * line) : said;
     const std::optional<int64_t> extent = RowOf(fn, op, names);
-    if (copied && extent && *extent * size <= target.lowering.narrow_row_bytes)
+    if (copied && extent && *extent * size <= target.lowering.narrow_row_bytes && RowsOfAll(fn, op))
       narrow += rows * model.narrow_row_cycles;
     else
       wide = wide || copied;

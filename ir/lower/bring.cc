@@ -124,6 +124,9 @@ std::optional<std::vector<BroughtPositions>> PositionsToBring(const Function& fn
   return all;
 }
 
+namespace {
+
+// Leaves those gathers where they are read whose positions the load role cannot know.
 void LeaveUnknown(const Function& fn, LayoutPlan* plan) {
   std::vector<OpId> gathers;
   for (OpId id : OpsInOrder(fn))
@@ -139,11 +142,6 @@ void LeaveUnknown(const Function& fn, LayoutPlan* plan) {
     bring(id, true);
     if (!PositionsToBring(fn, *plan)) bring(id, false);
   }
-}
-
-bool BringsAny(const LayoutPlan& plan) {
-  return std::any_of(plan.loads.begin(), plan.loads.end(),
-                     [](const auto& load) { return load.second.threads; });
 }
 
 void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
@@ -166,6 +164,18 @@ void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
   for (OpId id : narrow)
     if (beside[fn.ops[id].block] >= target.lowering.beside_narrow_bytes)
       plan->loads.at(id).threads = true;
+}
+
+}  // namespace
+
+void DecideBrought(const Function& fn, const Target& target, bool runs_ahead, LayoutPlan* plan) {
+  LeaveUnknown(fn, plan);
+  if (runs_ahead) BringNarrow(fn, target, plan);
+}
+
+bool BringsAny(const LayoutPlan& plan) {
+  return std::any_of(plan.loads.begin(), plan.loads.end(),
+                     [](const auto& load) { return load.second.threads; });
 }
 
 void LeaveAll(LayoutPlan* plan) {

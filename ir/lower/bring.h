@@ -44,12 +44,11 @@ struct BroughtPositions {
 // nullopt: some cannot be known to it.
 std::optional<std::vector<BroughtPositions>> PositionsToBring(const Function& fn,
                                                               const LayoutPlan& plan);
-// Leaves those gathers where they are read whose positions the load role cannot know.
-void LeaveUnknown(const Function& fn, LayoutPlan* plan);
-// Tiles of narrow rows that an engine could copy, beside wide ones that it copies in the same
-// iteration: of [K, 8] it asks for every row by itself, and the rows of all CTAs lie in a few
-// lines.
-void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan);
+// What of the plan's loads is brought: gathers whose positions the load role can know, and, where
+// it runs ahead, tiles of narrow rows that an engine could copy, beside wide ones that it copies in
+// the same iteration: of [K, 8] it asks for every row by itself, and the rows of all CTAs lie in a
+// few lines.
+void DecideBrought(const Function& fn, const Target& target, bool runs_ahead, LayoutPlan* plan);
 // What no engine copies is loaded where it is read, the others are copied.
 void LeaveAll(LayoutPlan* plan);
 bool BringsAny(const LayoutPlan& plan);

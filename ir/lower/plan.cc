@@ -58,8 +58,7 @@ class Planner {
     StoreTogether(over_, plan_.stores);
     PlanAtomics();
     ShareLoads();
-    LeaveUnknown(fn_, &plan_);
-    if (runs_ahead_) BringNarrow(fn_, target_, &plan_);
+    DecideBrought(fn_, target_, runs_ahead_, &plan_);
     return std::move(plan_);
   }
 
@@ -447,7 +446,6 @@ class Planner {
     return BlockedLayout(shape, vector, plan_.threads());
   }
 
-  // ---- memory ------------------------------------------------------------------------------
   void PlanLoad(OpId id) {
     const Op& op = fn_.ops[id];
     const ValueId result = op.results[0];
@@ -472,9 +470,8 @@ class Planner {
     } else if (access && type.rank() == 2 &&
                (type.elements() >= target_.lowering.staged_elements || type.shape[0] == 1) &&
                (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
-      const int64_t rows = type.shape[0], cols = type.shape[1];
-      BufferNeed plain{rows, cols, rows, cols};
-      plain.plain = rows == 1;  // swizzled, it would take eight rows' room
+      BufferNeed plain{type.shape[0], type.shape[1], type.shape[0], type.shape[1]};
+      plain.plain = type.shape[0] == 1;  // swizzled, it would take eight rows' room
       load.buffer = load.tma = plain.TmaFits(type.dtype);
       load.smem = plain.Layout(type.dtype);
     } else if (const auto row = RowCopyAccess(fn_, op, target_);

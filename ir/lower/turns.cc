@@ -24,6 +24,7 @@
 #include "ir/isa.h"
 #include "ir/operand_reads.h"
 #include "ir/queries.h"
+#include "ir/row_run.h"
 
 namespace tilec::ir {
 namespace {
@@ -136,7 +137,8 @@ class Turns {
       const OpKind kind = fn_.ops[id].kind;
       const std::vector<BlockId> regions = fn_.ops[id].regions;
       for (BlockId region : regions) any = Block(region, in_loop || IsLoop(kind)) || any;
-      if (!regions.empty() || kind == OpKind::kMmaWait || kind == OpKind::kCtaSync) {
+      if (!regions.empty() || kind == OpKind::kMmaWait || kind == OpKind::kCtaSync ||
+          MeetsInScratch(fn_.ops[id])) {
         close();
         open = false;
       }

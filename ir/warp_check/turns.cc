@@ -4,8 +4,8 @@
 //
 //   * begin and end stand in pairs, in one block, outside of elections, and begin follows a start:
 //     all warpgroups, two or more, execute the same ones, since all take the same branches;
-//   * between them no product is awaited, the role does not meet, nothing branches, and no lane
-//     waits alone;
+//   * between them no product is awaited, the role does not meet, at a barrier or for what passes
+//     through scratch, nothing branches, and no lane waits alone;
 //   * no barrier arrives between begin and a wait for a barrier in the same turn.
 //
 // Then somebody can always go on. Take the warpgroup that is least far. Stands it at a wait for a
@@ -17,6 +17,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/isa.h"
+#include "ir/row_run.h"
 #include "ir/warp_check/diagnostics.h"
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/resources.h"
@@ -86,7 +87,7 @@ class TurnLaw {
         for (BlockId region : op.regions) Block(region, elected || op.kind == OpKind::kElect);
         continue;
       }
-      if (op.kind == OpKind::kMmaWait || op.kind == OpKind::kCtaSync)
+      if (op.kind == OpKind::kMmaWait || op.kind == OpKind::kCtaSync || MeetsInScratch(op))
         return Say(id, "it waits inside a turn, for what only its own warpgroup or all can end");
       if (op.kind == OpKind::kMbarWait && arrived)
         return Say(id,

@@ -117,6 +117,39 @@ TEST_F(PartsTest, StoresAmidSectorsAndSmallBoxesTakeLonger) {
   EXPECT_DOUBLE_EQ(asked({"gemm_tn", 72, 36496, 8}, {128, 256, 32}).leaves, 0);
 }
 
+// [K, 8] is asked for row by row, by all CTAs at once, where an engine copies it; threads bring it
+// where wide tiles are copied beside it. Rows of [N, 8] are each CTA's own.
+TEST_F(PartsTest, NarrowRowsThatAllCtasAskForAreDear) {
+  DiagSink diags;
+  const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
+  ASSERT_TRUE(machine.ok());
+  const auto asked = [&](const Size& size, const Tile& tile) {
+    LoadKernel(std::get<0>(size));
+    const Call call = CallOf(size, tile);
+    return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts, NamesOf(call));
+  };
+  const scheduler::Asked copied = asked({"gemm_tn", 8, 3864, 1184}, {16, 64, 32});
+  EXPECT_GT(copied.hot, 0);
+  EXPECT_GT(copied.Times(61, **machine), copied.Times(8, **machine));
+  EXPECT_EQ(asked({"gemm_tn", 8, 3864, 1184}, {16, 128, 64}).hot, 0);
+  EXPECT_EQ(asked({"gemm_tn", 64, 3864, 1184}, {64, 128, 64}).hot, 0);
+  EXPECT_EQ(asked({"gemm_tt", 1616, 25608, 8}, {128, 256, 32}).hot, 0);
+}
+
+// 267 tiles on 132 SMs: three CTAs are a round of their own, which computes while nobody else
+// copies (an H200 took 1600 us, and the memory alone takes 1350).
+TEST_F(PartsTest, TheLastRoundTakesAsLongAsItsTiles) {
+  DiagSink diags;
+  const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
+  ASSERT_TRUE(machine.ok());
+  LoadKernel("gemm_tn");
+  const Call call = CallOf({"gemm_tn", 8, 51160, 53784}, {16, 192, 64});
+  const double ms =
+      scheduler::TimeInParts(Clean(call), **machine, NamesOf(call), call.row_starts, 1);
+  EXPECT_GT(ms, 1.45);
+  EXPECT_LT(ms, 1.95);
+}
+
 // Of all that was tried, not only of what is fast: panels of 32 bytes and of 128, rows that begin
 // at lines and amid sectors, one CTA for a tile or eight.
 TEST_F(PartsTest, TimesAreNearWhatWasMeasured) {

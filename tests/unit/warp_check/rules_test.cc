@@ -38,6 +38,27 @@ TEST(WarpRules, LoopsThatAreSaidToHaveTurnsHaveSome) {
             "WarpForm");
 }
 
+// Warpgroups that take turns stand at different places: inside a turn they never meet.
+TEST(WarpRules, NothingPassesThroughScratchInsideATurn) {
+  const auto program = [](bool inside) {
+    const std::string reduce =
+        "%p = warp_reduce %t {kind = \"max\", axis = 1, scratch = 0} : f32[64]#2\n";
+    const std::string text =
+        Kernel(8, Role("compute", 0, 8,
+                       "turn {id = 14, at = \"start\"}\n%t = constant {value = 1} : f32[64, 16]#1\n"
+                       "turn {id = 14, at = \"begin\"}\n" +
+                           (inside ? reduce : "") + "turn {id = 14, at = \"end\"}\n" +
+                           (inside ? "" : reduce)));
+    return With(text, "  param tensor %A",
+                "  layout #1 = rank 2 t(4:1*2 8:0*1 4:0*16 2:1*8) r(2:1*1 2:0*8)\n"
+                "  layout #2 = rank 1 t(4:- 8:0*1 4:0*16 2:-) r(2:0*8)\n  param tensor %A");
+  };
+  EXPECT_EQ(Verdict(program(false)), "");
+  std::string text;
+  EXPECT_EQ(Verdict(program(true), &text), "WarpDeadlock");
+  EXPECT_NE(text.find("it waits inside a turn"), std::string::npos) << text;
+}
+
 TEST(WarpRules, TheReportNamesRoleOpAndChannel) {
   std::string text;
   Verdict(Without(Pair(), "mbar_wait %rf, %qc, %sc\n"), &text);
