@@ -98,6 +98,8 @@ class Emitter {
     bool quiet = false;      // of a resident one: awaited, and nothing issued since in this block
     ValueId address;         // of the slot of an accumulator at hand; none: of all of the memory
     int64_t loaded = 0;      // columns of it that threads have
+    int64_t awaited = -1;    // behind how many meetings, and where
+    BlockId awaited_in;
   };
   // Products of sums that read slots of rings and were not awaited since.
   struct Issued {
@@ -256,6 +258,7 @@ class Emitter {
              int64_t panels = 1);
   // The threads of the compute role; barrier 0 is the whole CTA's.
   void Sync() {
+    ++meetings_;
     b_.Add(OpKind::kCtaSync, {}, {}, {{"id", int64_t{specialized() ? 1 + role_ : 0}}});
   }
   // Accesses of different threads may meet: the kernel reads what it writes, or writes it again.
@@ -404,7 +407,8 @@ class Emitter {
   bool drains_ = false;              // the role being emitted has stores that nobody has awaited
   int parts_ = 1;                    // of the role that copies them out, each for itself
   Part part_ = Part::kEverything;
-  int role_ = 0;  // the compute role being emitted
+  int64_t meetings_ = 0;  // of the role, so far
+  int role_ = 0;          // the compute role being emitted
   std::vector<Ring> rings_;
   std::vector<OperandCursor> operand_cursors_;
   std::map<int64_t, Token> tokens_;

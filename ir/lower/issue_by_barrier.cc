@@ -120,7 +120,12 @@ bool Emitter::InFlight(size_t i) const {
 
 // Of a resident sum the counter says how many commits there were, and a wait is for the last: where
 // there was none it passes at once. Of others it says how many were awaited.
+// Where one role does everything, all meet between a wait and the next commit: nobody may still be
+// at the wait when the barrier completes a phase more.
 void Emitter::CommitSum(size_t i) {
+  const SumState& sum = sums_[i];
+  if (part_ == Part::kEverything && sum.awaited == meetings_ && sum.awaited_in == b_.block())
+    Sync();
   CommitTo(sums_[i].mbar, {});
   if (p_.sums[i].resident())
     b_.Add(OpKind::kCounterAdd, {sums_[i].counter}, {}, {{"by", int64_t{1}}});
@@ -141,6 +146,7 @@ void Emitter::AwaitSum(size_t i) {
   ValueId parity = b_.Binary(OpKind::kAnd, count, one);
   if (resident) parity = b_.Binary(OpKind::kXor, parity, one);
   b_.Add(OpKind::kMbarWait, {sum.mbar, parity}, {});
+  sum.awaited = meetings_, sum.awaited_in = b_.block();
   if (!resident) b_.Add(OpKind::kCounterAdd, {sum.counter}, {}, {{"by", int64_t{1}}});
   b_.Add(OpKind::kTcFence, {}, {}, {{"after", int64_t{1}}});
   const auto last = std::find_if(issued_.rbegin(), issued_.rend(),
