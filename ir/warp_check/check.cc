@@ -248,9 +248,11 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   const Walked agreed = asked ? WalkAgreed(program, options, stats) : Walked::kTooLarge;
   if (agreed == Walked::kProved) return agreed;
   const Walked walked = WalkRelated(program, limits, stats, finding);
-  // Here roles to which a scalar is handed may decide otherwise than the role that hands it over:
-  // what goes wrong then is no finding, unless it does among roles that agree.
-  if (walked == Walked::kFound && agreed == Walked::kTooLarge && !program.hands.empty()) {
+  // Here roles to which a scalar is handed may decide otherwise than the role that hands it over,
+  // and a role may skip a loop that others run: what goes wrong then is no finding, unless it does
+  // among roles that agree.
+  if (walked == Walked::kFound && agreed == Walked::kTooLarge &&
+      (asked || !program.hands.empty())) {
     finding->reset();
     return Walked::kTooLarge;
   }
