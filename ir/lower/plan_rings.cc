@@ -45,12 +45,18 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
                                : depth_;
   const int64_t slots = ring.in_loop && !ring.around ? deep : 1;
   if (!scheduled) return slots;
-  // Read in the loops inside, that is: what is read behind them is loaded behind them, too.
+  // Read in the loops inside, that is: what is read behind them is loaded behind them, too. Not
+  // beside tiles that are combined with memory: their places fill the registers that a second
+  // slot's take (attention_dqkv at D = 64 spilled 40 + 56 bytes).
+  const bool combines = std::any_of(in_.ops.begin(), in_.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kAtomic && op.block.valid() && in_.blocks[op.block].parent.valid() &&
+           IsLoop(in_.ops[in_.blocks[op.block].parent].kind);
+  });
   bool inside = false;
   for (const RingSite& site : ring.sites)
     for (const auto& [role, readers] : site.readers)
       inside = inside || !in_.ops[readers.last].regions.empty();
-  if (ring.in_loop && ring.around && nest == 1 && inside && options_.next_tile &&
+  if (ring.in_loop && ring.around && nest == 1 && inside && !combines && options_.next_tile &&
       !scheduled->binding) {
     constexpr int64_t kNextTile = 2;
     p_.changed.push_back({"ring" + std::to_string(index) + ".slots", nest, kNextTile,
