@@ -63,6 +63,9 @@ constexpr Silent kSilent[] = {
      "the first keys' arrival is behind the queries' copies, stands for them, too, and is awaited"},
     {"scores", "remove mbar_wait",
      "of queries: the first keys' arrival stands for their copies, too, and is awaited"},
+    {"scores", "copied before mbar_wait",
+     "of queries, which have two slots: more keys than their ring has slots keep the load role "
+     "within the next tile"},
 };
 
 const char* WhySilent(const std::string& kernel, const std::string& kind) {
