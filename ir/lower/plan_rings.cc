@@ -48,9 +48,9 @@ int64_t ProgramPlanner::SlotsOf(size_t index) {
   // Read in the loops inside, that is: what is read behind them is loaded behind them, too. Not
   // beside tiles that are combined with memory: their places fill the registers that a second
   // slot's take (attention_dqkv at D = 64 spilled 40 + 56 bytes).
-  const bool combines = std::any_of(in_.ops.begin(), in_.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::kAtomic && op.block.valid() && in_.blocks[op.block].parent.valid() &&
-           IsLoop(in_.ops[in_.blocks[op.block].parent].kind);
+  const std::vector<OpId> all = OpsInOrder(in_);
+  const bool combines = std::any_of(all.begin(), all.end(), [&](OpId id) {
+    return in_.ops[id].kind == OpKind::kAtomic && ir::InLoop(in_, id);
   });
   bool inside = false;
   for (const RingSite& site : ring.sites)
