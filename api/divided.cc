@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/diagnostics.h"
 #include "api/schedule_names.h"
 #include "compile/diagnostics.h"
 #include "ir/isa.h"
@@ -50,6 +51,16 @@ Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
   TRY(backend::KernelImage whole, image(std::move(divided.whole)));
   whole.before.push_back(std::move(parts));
   return std::optional<backend::KernelImage>(std::move(whole));
+}
+
+void SayOfLaunches(const Loaded& loaded, const ir::Function& fn, const PipelineOptions& options,
+                   DiagSink& diags) {
+  const int64_t groups = GroupsOf(options);
+  if (groups == 1) return;
+  DiagSink quiet;
+  const auto divided = DividedImage(loaded, fn, options, nullptr, quiet);
+  if (divided.ok() && *divided)
+    diags.Report(kOneOfLaunches, Span{}, fn.name, groups * ir::isa::kPortableClusterCtas);
 }
 
 }  // namespace tilec::api

@@ -20,4 +20,8 @@ Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
                                                          const PipelineOptions& options,
                                                          Observation* look, DiagSink& diags);
 
+// A note for those who are shown what one cluster for each tile would run: two launches do.
+void SayOfLaunches(const Loaded& loaded, const ir::Function& fn, const PipelineOptions& options,
+                   DiagSink& diags);
+
 }  // namespace tilec::api

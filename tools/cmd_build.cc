@@ -108,8 +108,9 @@ Result<std::string> Build(Session& session) {
   if (o.emit == "plan") look.plan = &plan;
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
-  if (const api::PipelineOptions of = session.pipeline().For(p.call);
-      o.emit == "json" && api::GroupsOf(of) > 1) {
+  if (const api::PipelineOptions of = session.pipeline().For(p.call); o.emit != "json") {
+    api::SayOfLaunches(session.loaded(), fn, of, diags);
+  } else if (api::GroupsOf(of) > 1) {
     TRY(const auto divided, api::DividedImage(session.loaded(), fn, of, &look, diags));
     if (divided) return backend::ToJson(*divided) + "\n";
   }

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "api/divided.h"
 #include "api/solution_cache.h"
 #include "compile/search.h"
 #include "explain/explain.h"
@@ -200,6 +201,8 @@ class Command {
     if (!compile::CheckProducts(fn, *machine, why).ok()) return Done();
     look.lowered = &lowered_;
     look.plan = &plan_;
+    api::SayOfLaunches(session_.loaded(), fn, session_.pipeline().For(prepared.call),
+                       session_.diags());
     TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn),
                                      session_.pipeline().For(prepared.call), &look, diags));
     look.lowered = nullptr;
@@ -334,6 +337,8 @@ class Command {
     look.decisions = &decisions;
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
+    api::SayOfLaunches(session_.loaded(), fn, session_.pipeline().For(prepared.call),
+                       session_.diags());
     TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
                               session_.pipeline().For(prepared.call), &look, diags));
     return WriteResult(session_, o_.output, compile::ToText(decisions));
