@@ -44,14 +44,17 @@ int64_t StagesAhead(const scheduler::LoopReport& loop, int op) {
   return ahead == INT64_MAX ? 0 : ahead;
 }
 
-// Does a product read the tile as it is loaded, or its transpose?
-bool IsMultiplied(const Function& fn, ir::ValueId tile) {
+// Does a product read a tile that is loaded at this place as it is, or its transpose? Turns in
+// front of a loop and versions have loads of their own, and of the one that was solved none may be
+// left.
+bool IsMultiplied(const Function& fn, Span place) {
   const std::vector<OpId> ops = ir::OpsInOrder(fn);
   return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
     const Op& op = fn.ops[id];
     return op.kind == OpKind::kDot &&
            std::any_of(op.operands.begin(), op.operands.begin() + 2, [&](ir::ValueId v) {
-             return Without(fn, OpKind::kTranspose, v).value == tile;
+             const Op* load = fn.def(Without(fn, OpKind::kTranspose, v).value);
+             return load && load->kind == OpKind::kLoad && SamePlace(load->at, place);
            });
   });
 }
@@ -100,7 +103,7 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
       if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
       const Op& op = fn.ops[step->op];
       const ir::Param* tensor = fn.param(op.operands[0]);
-      const bool left = IsMultiplied(fn, op.results[0]) && ir::MayBeBrought(fn, op, target) &&
+      const bool left = IsMultiplied(fn, step->at) && ir::MayBeBrought(fn, op, target) &&
                         (no_producer.why.empty() || !ir::TmaAccess(fn, op, target));
       const std::string by_threads =
           left ? "threads of the load role would bring it, and that leaves others too few registers"
