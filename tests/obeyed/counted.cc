@@ -86,7 +86,8 @@ double CopiesAmong(const Code& code, const std::vector<int>& there, const std::v
     return counts;
   };
   const double copies = static_cast<double>(there.size()) / static_cast<double>(turn.size());
-  const bool whole = there.empty() || by_opcode(there, turn.size()) == by_opcode(turn, there.size());
+  const bool whole =
+      there.empty() || by_opcode(there, turn.size()) == by_opcode(turn, there.size());
   return whole ? copies : std::floor(copies) + 0.5;
 }
 
