@@ -20,12 +20,13 @@ using ir::OpKind;
 
 bool SamePlace(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
 
-// The load that an op of a loop's graph executes.
+// The load that an op of a loop's graph is. One that is a part of the op that reads it is made
+// there.
 const scheduler::OriginStep* LoadOf(const Function& fn, const scheduler::OpOrigin& origin) {
-  for (const scheduler::OriginStep& step : origin.steps)
-    if (step.kind == scheduler::StepKind::kOp && fn.ops[step.op].kind == OpKind::kLoad)
-      return &step;
-  return nullptr;
+  const scheduler::OriginStep& main = origin.steps[static_cast<size_t>(origin.main)];
+  const bool loads = main.kind == scheduler::StepKind::kOp && main.op.valid() &&
+                     fn.ops[main.op].kind == OpKind::kLoad;
+  return loads ? &main : nullptr;
 }
 
 // In how many iterations before its first consumer's the schedule issues an op.

@@ -26,6 +26,7 @@
 #include "scheduler/last_turn.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
+#include "scheduler/own_loads.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/top.h"
@@ -271,7 +272,7 @@ std::set<OpId> IntoSums(const Function& fn) {
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
-                                  bool crossing, int warpgroups) {
+                                  bool crossing, int warpgroups, bool rings_for_all) {
   CutProgram c;
   c.fn = fn;
   c.schedule.slices = slices;
@@ -288,6 +289,12 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
+  // Without products no role runs ahead.
+  const bool rings =
+      rings_for_all || std::any_of(tiles.dots.begin(), tiles.dots.end(), [](const auto& dot) {
+        return dot.second.unit != ir::MatrixUnit::kNone;
+      });
+  const auto has_ring = [&](OpId load) { return rings || c.fn.ops[load].i("pin_depth") > 0; };
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
     report.at = c.fn.ops[loop].at;
@@ -301,6 +308,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
         ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
+      LoadWhereRead(c.fn, has_ring, &report.extraction);
       report.outliving = Outliving(c.fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;
       AddOperandReads(c.fn, tiles, target, &report.extraction);
