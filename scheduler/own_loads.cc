@@ -141,6 +141,13 @@ class Loads {
 
 }  // namespace
 
+std::function<bool(OpId)> RingsOf(const ir::Function& fn, const ir::LayoutPlan& tiles) {
+  const bool multiplies = std::any_of(tiles.dots.begin(), tiles.dots.end(), [](const auto& dot) {
+    return dot.second.unit != ir::MatrixUnit::kNone;
+  });
+  return [&fn, multiplies](OpId load) { return multiplies || fn.ops[load].i("pin_depth") > 0; };
+}
+
 void LoadWhereRead(const ir::Function& fn, const std::function<bool(OpId)>& ring,
                    Extraction* loop) {
   Loads(fn, ring, loop).Run();

@@ -7,9 +7,14 @@
 
 #include <functional>
 
+#include "ir/program_plan.h"
 #include "scheduler/extract.h"
 
 namespace tilec::scheduler {
+
+// Which loads of a kernel may have a ring, by how its tiles are laid out: all where it multiplies,
+// and what an author gave a depth, so that its loss is said.
+std::function<bool(ir::OpId)> RingsOf(const ir::Function& fn, const ir::LayoutPlan& tiles);
 
 // What `ring` denies loses the ring that ExtractLoop gave it: the load, with all that the machine
 // has to do for it, is done with its first reader, and nobody waits for it. So is a gather. What

@@ -289,12 +289,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
-  // Without products no role runs ahead.
-  const bool rings =
-      rings_for_all || std::any_of(tiles.dots.begin(), tiles.dots.end(), [](const auto& dot) {
-        return dot.second.unit != ir::MatrixUnit::kNone;
-      });
-  const auto has_ring = [&](OpId load) { return rings || c.fn.ops[load].i("pin_depth") > 0; };
+  const std::function<bool(OpId)> has_ring = RingsOf(c.fn, tiles);
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
     report.at = c.fn.ops[loop].at;
@@ -308,7 +303,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
         ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
-      LoadWhereRead(c.fn, has_ring, &report.extraction);
+      if (!rings_for_all) LoadWhereRead(c.fn, has_ring, &report.extraction);
       report.outliving = Outliving(c.fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;
       AddOperandReads(c.fn, tiles, target, &report.extraction);
