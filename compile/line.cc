@@ -314,7 +314,7 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   int64_t& ctas = other.product->fn.launch.ctas_per_sm;
   if (ctas <= lowered->fn.launch.ctas_per_sm) return;
   const int64_t gained = ctas - lowered->fn.launch.ctas_per_sm;
-  ctas = (ctas + lowered->fn.launch.ctas_per_sm + 1) / 2;
+  ctas = (ctas + lowered->fn.launch.ctas_per_sm) / 2;
   unsaid.MoveTo(said);
   *lowered = *std::move(other.product);
   lowered->room_gained = gained;

@@ -277,7 +277,7 @@ ir::Target SharedBy(const ir::Target& target, const Sharing& sharing) {
 }
 
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target) {
-  const std::optional<CutProgram> cut = CutRows(fn, 1, target, false, 0, true);
+  const std::optional<CutProgram> cut = CutRows(fn, 1, target);
   std::vector<LoopPeriod> periods;
   if (!cut) return periods;
   const int hot = HotUnit(target);
