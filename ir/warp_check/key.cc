@@ -32,6 +32,7 @@ class Text {
     out_.append(bytes, 8);
   }
   std::string Take() { return std::move(out_); }
+  void Expect(size_t bytes) { out_.reserve(bytes); }
 
  private:
   std::string out_;
@@ -159,12 +160,7 @@ struct Machine::Naming {
   }
   // A length that changes with the iteration of a loop around, whose own loop everybody has left.
   bool Done(int32_t form, Terms& all) {
-    bool inner = false;
-    for (const auto& [atom, c] : terms.form(form))
-      for (const Scalar& arg : terms.atom(atom).args)
-        for (const auto& [nested, times] : terms.form(arg.form))
-          inner = inner || terms.atom(nested).kind == Atom::Kind::kFrame;
-    if (!inner) return false;
+    if (!terms.OfFrames(form)) return false;
     bool begun = false;
     for (const Role& r : s.roles)
       for (const auto& [loop, count] : r.runs) {
@@ -283,8 +279,12 @@ struct Machine::Writer {
     const Clock* clock;
     const Clock* anyway;  // what whoever it may tell knows without it
   };
-  std::vector<Knows> knows;       // who may know more, in the order of the key
-  std::vector<Clock> of_waiting;  // by mbarrier: what all roles know that wait for it
+  std::vector<Knows> knows;  // who may know more, in the order of the key
+  std::vector<std::vector<int32_t>>
+      columns;                     // by component: what each of them knows; empty: not yet
+  std::set<int32_t> live;          // values nobody else can recompute that something is made of
+  std::vector<Clock> of_waiting;   // what all roles know that wait for some mbarrier
+  std::vector<size_t> waiting_of;  // by mbarrier: which of these
 
   Writer(Machine& machine, State& state)
       : m(machine), s(state), name(m.p_, m.terms_, state), turn(m, state) {}
@@ -292,6 +292,7 @@ struct Machine::Writer {
   Moment Write() {
     common = KnownToAll({});
     FindClocks();
+    out.Expect(m.key_bytes_);
     if (m.agreed)
       for (const int64_t part : m.AgreedKey()) out(part);
     else
@@ -324,6 +325,7 @@ struct Machine::Writer {
       write(m.ApartOfRegion(static_cast<int>(i)), r.records.empty(), [&] { WriteRecords(r); });
     }
     moment.key = out.Take();
+    m.key_bytes_ = std::max(m.key_bytes_, moment.key.size());
     for (size_t a = 0; a < apart.size(); ++a)
       moment.slots.push_back(used[a] ? apart[a].Take() : std::string());
     return moment;
@@ -347,14 +349,20 @@ struct Machine::Writer {
     for (const Role& r : s.roles)
       if (r.started && !r.ended)
         knows.insert(knows.end(), {{&r.all, &common}, {&r.elected, &common}});
-    of_waiting.reserve(m.p_.waits_for.size());
-    for (const std::vector<char>& waits : m.p_.waits_for) of_waiting.push_back(KnownToAll(waits));
+    // Few sets of roles wait for many barriers.
+    std::map<std::vector<char>, size_t> of_roles;
+    waiting_of.reserve(m.p_.waits_for.size());
+    for (const std::vector<char>& waits : m.p_.waits_for) {
+      const auto [it, fresh] = of_roles.try_emplace(waits, of_waiting.size());
+      if (fresh) of_waiting.push_back(KnownToAll(waits));
+      waiting_of.push_back(it->second);
+    }
     for (int32_t slot : turn.slots) {
       const Barrier& b = s.barriers[static_cast<size_t>(slot)];
-      const Clock* anyway =
-          &of_waiting[static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)])];
-      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, anyway}});
+      const auto mbar = static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)]);
+      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, &of_waiting[waiting_of[mbar]]}});
     }
+    columns.resize(common.size());
   }
 
   Clock KnownToAll(const std::vector<char>& which) const {
@@ -373,6 +381,16 @@ struct Machine::Writer {
     return all;
   }
 
+  // Many counts are of one component: what everybody knows of it is gathered once.
+  const std::vector<int32_t>& Column(size_t component) {
+    std::vector<int32_t>& column = columns[component];
+    if (!column.empty()) return column;
+    column.reserve(knows.size());
+    for (const Knows& k : knows)
+      column.push_back(std::max((*k.clock)[component], (*k.anyway)[component]));
+    return column;
+  }
+
   // Of a count only who knows it matters: clocks are compared with counts, never with each other,
   // and what is counted later nobody knows yet. What all roles know does not matter, nor what a
   // complete phase says to roles that know it. (What arrivals of the next have said is compared
@@ -387,7 +405,7 @@ struct Machine::Writer {
       bits |= static_cast<uint64_t>(knows) << at % 64;
       if (++at % 64 == 0) out(bits), bits = 0;
     };
-    for (const Knows& k : knows) put((*k.clock)[c] >= n || (*k.anyway)[c] >= n);
+    for (const int32_t known : Column(c)) put(known >= n);
     // Of tensor memory also who has seen it behind a fence, and what its role would tell by now.
     for (size_t i = 0; i < s.roles.size() && c >= FirstOfTensors(); ++i) {
       const Role& r = s.roles[i];
@@ -402,17 +420,13 @@ struct Machine::Writer {
 
   // What was decided, as far as it can still be asked.
   void WriteKnown() {
-    std::set<int32_t> live;
     for (const Role& r : s.roles)
       if (!r.ended)
         for (const auto& [v, scalar] : r.env)
-          if (!m.Dead(r, ValueId(v)))
-            for (int32_t atom : m.PrivatesOf(scalar.form)) live.insert(atom);
+          if (!m.Dead(r, ValueId(v))) Lives(scalar);
     std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
     for (auto it = s.known.begin(); it != s.known.end();) {
-      const std::vector<int32_t>& used = m.PrivatesOf(it->first);
-      if (name.Stale(it->first) || name.Done(it->first, m.terms_) ||
-          !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
+      if (name.Stale(it->first) || name.Done(it->first, m.terms_) || Gone(it->first)) {
         it = s.known.erase(it);
         continue;
       }
@@ -442,6 +456,21 @@ struct Machine::Writer {
     std::sort(known.begin(), known.end());
     out(known.size());
     for (const auto& [form, lo, hi] : known) out(form), out(lo), out(hi);
+    for (const Role& r : s.roles)
+      for (const Frame& f : r.frames) {
+        for (const Scalar& scalar : f.init) Lives(scalar);
+        Lives(f.position), Lives(f.end), Lives(f.length);
+      }
+  }
+
+  void Lives(const Scalar& scalar) {
+    const std::vector<int32_t>& privates = m.PrivatesOf(scalar.form);
+    live.insert(privates.begin(), privates.end());
+  }
+  // Nothing that is left is made of what it is made of, so nothing like it will be made again.
+  bool Gone(int32_t form) {
+    const std::vector<int32_t>& used = m.PrivatesOf(form);
+    return !std::includes(live.begin(), live.end(), used.begin(), used.end());
   }
 
   void WriteRole(size_t i) {
@@ -450,8 +479,10 @@ struct Machine::Writer {
       out(-9), out(name.OfForm(a.form)), out(a.threshold + name.Shift(a.form)), out(a.yes);
     WriteControl(r);
     WriteProducts(r);
-    // Nobody comes back to a loop of iterations that all have left.
-    std::erase_if(s.roles[i].runs, [&](const auto& run) { return name.Stale(run.first.first); });
+    // Nobody comes back to a loop of iterations that all have left, or of a length that is gone.
+    std::erase_if(s.roles[i].runs, [&](const auto& run) {
+      return name.Stale(run.first.first) || (!m.agreed && Gone(run.first.first));
+    });
     for (const auto& [loop, begun] : r.runs) {
       if (name.Done(loop.first, m.terms_)) continue;
       int64_t least = begun;
