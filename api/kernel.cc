@@ -6,6 +6,8 @@
 #include "api/diagnostics.h"
 #include "api/divided.h"
 #include "api/environment.h"
+#include "api/measure.h"
+#include "api/measure_launches.h"
 #include "api/size_classes.h"
 #include "api/size_ranges.h"
 #include "api/solution_cache.h"
@@ -13,6 +15,8 @@
 #include "api/state.h"
 #include "api/status.h"
 #include "api/tune.h"
+#include "api/tune_file.h"
+#include "api/tune_word.h"
 #include "ir/text.h"
 #include "support/nearest.h"
 
@@ -43,18 +47,49 @@ std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string
   return memory;
 }
 
-KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::string& facts,
-                          DiagSink& diags) {
+// Where a launch will be, for what is measured. No device: it is only asked what one would run.
+struct Where {
+  const Device* device = nullptr;
+  Stream stream = 0;
+  bool real = false;  // tensors hold what they will hold
+};
+
+// What the caller's tensor holds by then; others hold zeros.
+api::ContentsOf ContentsAt(const Where& where) {
+  if (!where.real) return nullptr;
+  return [where](const frontend::ParamInfo&, const runtime::TensorView& view) {
+    runtime::Device& device = *where.device->state()->device;
+    const api::Storage storage = api::StorageOf(view);
+    std::vector<std::byte> bytes(storage.bytes);
+    DiagSink quiet;
+    if (!device.Synchronize(where.stream, quiet).ok() ||
+        !device.CopyOut(bytes.data(), view.data - storage.before, bytes.size(), quiet).ok())
+      bytes.clear();
+    return bytes;
+  };
+}
+
+Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const std::string& facts,
+                                  const Where& where, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
   std::optional<api::SolutionCache> store;
   if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
   const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
   std::unique_lock<std::mutex> lock;
   if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+  api::MeasureBy by;
+  if (where.device != nullptr) by.device = where.device->state()->device.get();
+  by.why_none = "no launch was, and this is none";
+  by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
+  by.contents = ContentsAt(where);
+  TRY(api::Tuning tuning,
+      api::TuningFor(k.loaded, k.signature, options, by, false, store ? &*store : nullptr, call,
+                     diags, memory ? &memory->tunes : nullptr));
   KernelState::Tuned tuned;
-  tuned.values = api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, call,
-                               diags, memory ? &memory->tunes : nullptr);
+  tuned.values = std::move(tuning.values);
+  tuned.schedule = std::move(tuning.schedule);
   api::Call with = call;
+  with.schedule = tuned.schedule;
   for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
   const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, with);
   tuned.split = form.ctas;
@@ -65,11 +100,11 @@ KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::stri
 
 // What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
 // class is found by rounding; its representative is asked for only where it is new, or where not
-// all dims can be rounded.
-void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
+// all dims can be rounded. What is measured holds for one device.
+Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
-  if (options.tune == "default" && options.schedule != "solve") return;
-  const bool classes = options.tune == "classes";
+  if (options.tune == "default" && options.schedule != "solve") return Done();
+  const bool classes = options.tune == "classes", measure = api::Measures(options.tune);
   const std::string facts = FactsText(*call);
   std::string same = facts;
   for (const auto& [name, start] : call->row_starts) same += std::to_string(start) + " ";
@@ -87,20 +122,30 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
     if (!classes)  // facts may be about others, too
       for (const auto& [name, value] : sized.all)
         if (!std::holds_alternative<int64_t>(value)) sizes += frontend::ToText(value) + " ";
+    const std::string anywhere = sizes;
+    std::unique_lock<std::mutex> alone;
+    if (measure && where.device != nullptr) {
+      sizes += where.device->description();
+      alone = std::unique_lock<std::mutex>(k.compiler->measuring);
+    }
     find(sizes);
     if (!known) {
-      known = Choose(k, sized, facts, diags);
+      TRY(known, Choose(k, sized, facts, where, diags));
       std::lock_guard<std::mutex> lock(k.mutex);
-      known = k.tunes.emplace(std::move(sizes), *known).first->second;
+      if (measure && where.device != nullptr) k.tunes.insert_or_assign(anywhere, *known);
+      if (!measure || where.device != nullptr)
+        known = k.tunes.emplace(std::move(sizes), *known).first->second;
     }
   }
   for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
   call->split = known->split;
   call->pack = known->pack;
   call->share_copies = known->share_copies;
+  call->schedule = known->schedule;
+  return Done();
 }
 
-Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
+Result<api::Call> Bind(KernelState& k, const Args& args, const Where& where, DiagSink& diags) {
   api::Given given;
   for (const auto& [name, value] : args.values())
     std::visit([&, &name = name](auto v) { given[name] = v; }, value);
@@ -109,7 +154,7 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
   TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
   TRY(api::Call call,
       api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags));
-  Tune(k, &call, diags);
+  TRY_VOID(Tune(k, where, &call, diags));
   return call;
 }
 
@@ -118,7 +163,7 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
   const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
                                   std::to_string(call.pack) + " " +
-                                  std::to_string(call.share_copies);
+                                  std::to_string(call.share_copies) + " " + call.schedule;
   std::lock_guard<std::mutex> lock(k.mutex);
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
@@ -137,8 +182,8 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
   return &*s.image;
 }
 
-Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& args,
-                            DiagSink& diags) {
+Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args, DiagSink& diags) {
+  const Device& device = *where.device;
   const DeviceState* on = device.state().get();
   const auto hashes = ResolvedStore::Hash("", on, args);
   {
@@ -146,7 +191,7 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& ar
     TRY(ResolvedPtr found, FindOrMove(k.resolved, hashes, "", on, args, diags));
     if (found) return found;
   }
-  TRY(api::Call call, Bind(k, args, diags));
+  TRY(api::Call call, Bind(k, args, where, diags));
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
   auto made = std::make_shared<Resolved>();
   {
@@ -169,7 +214,7 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& ar
 
 Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Stream stream,
                    runtime::LaunchStats* stats, DiagSink& diags) {
-  TRY(const ResolvedPtr r, Resolve(k, device, args, diags));
+  TRY(const ResolvedPtr r, Resolve(k, {&device, stream, true}, args, diags));
   return r->loaded->Launch(*r->ready, stream, stats, diags);
 }
 
@@ -182,7 +227,7 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
     if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
     return d;
   }
-  TRY(const api::Call call, Bind(k, args, diags));
+  TRY(const api::Call call, Bind(k, args, Where(), diags));
   const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
@@ -233,6 +278,7 @@ namespace {
 // The rest of compiling, once the texts are loaded.
 Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diags) {
   TRY_VOID(api::LoadScheduleFile(k.loaded, k.compiler->options.schedule, diags));
+  TRY_VOID(api::LoadTunes(k.loaded, k.compiler->options.tune, diags));
   TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
   k.runtime_signature = api::ForRuntime(k.signature);
   return Done();
@@ -325,7 +371,7 @@ Expected<double> Kernel::LaunchTimed(Device& device, const Args& args, Stream st
 
 Status Kernel::Prepare(Device& device, const Args& args) {
   DiagSink diags;
-  (void)Resolve(*state_, device, args, diags).ok();
+  (void)Resolve(*state_, {&device}, args, diags).ok();
   return api::MakeStatus(diags, state_->loaded.sources);
 }
 
@@ -333,10 +379,10 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
   DiagSink diags;
   const auto all = [&]() -> Result<> {
     const api::PipelineOptions& options = state_->compiler->options;
-    if (options.tune == "model")
-      return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel);
+    if (options.tune != "classes" && options.tune != "default")
+      return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel, options.tune);
     TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
-    for (const Args& one : each) TRY_VOID(Resolve(*state_, device, one, diags));
+    for (const Args& one : each) TRY_VOID(Resolve(*state_, {&device}, one, diags));
     return Done();
   };
   (void)all().ok();
@@ -345,7 +391,7 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
 
 Expected<Bound> Kernel::Bind(Device& device, const Args& args) {
   DiagSink diags;
-  auto resolved = Resolve(*state_, device, args, diags);
+  auto resolved = Resolve(*state_, {&device, 0, true}, args, diags);
   Status status = api::MakeStatus(diags, state_->loaded.sources);
   if (!resolved.ok()) return status;
   auto state =

@@ -26,6 +26,7 @@ struct CompilerState {
   api::PipelineOptions options;
   api::StandardLibrary library;
   std::optional<runtime::KernelCache> cache;
+  std::mutex measuring;  // one measurement at a time: they would slow each other down
 };
 
 // One specialisation: an image, and where it is loaded. Compiling and loading are done once, by
@@ -52,6 +53,7 @@ struct KernelState {
     int64_t split = 1;        // CTAs for each tile
     int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
+    std::string schedule = {};  // "": as the options say
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch or their class
   struct Memory {

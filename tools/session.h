@@ -6,9 +6,11 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "api/measure.h"
 #include "api/open_device.h"
 #include "api/pipeline.h"
 #include "api/solution_cache.h"
@@ -40,8 +42,14 @@ class Session {
     if (options_.ptxas != "off") options.ptxas = Ptxas();
     return options;
   }
-  // --tune=model: sets the tunes that the call leaves open.
-  void Tune(const frontend::Signature& signature, api::Call* call);
+  // --tune: sets the tunes that the call leaves open. `device`: where it will run; null: what
+  // --device names is opened, if something is to be measured.
+  Result<> Tune(const frontend::Signature& signature, api::Call* call,
+                runtime::Device* device = nullptr);
+  // What a file of tunes says of this program: its version and commit.
+  std::string Compiler() const;
+  // What tensors of integers hold while kernels are timed: random numbers that their use allows.
+  api::ContentsOf Contents(const frontend::Signature& signature, const api::Call& call);
   // How CTAs go about the tiles of this call, for tunes as they are (api/split.h).
   void ChooseForm(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
@@ -73,6 +81,7 @@ class Session {
   void Warn();
 
   std::string context_;
+  std::set<std::string> said_;  // warnings about tunes, each once
 
   Options options_;
   DiagSink diags_;

@@ -805,7 +805,7 @@ STANDS_FOR = _arrays.STANDS_FOR
 
 class Compiler:
     """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
-    "default"), cache (bool), cache_dir, stdlib_dir."""
+    "default", "measure", "measure=SECONDS" or a file of `tilec tune`), cache (bool), cache_dir, stdlib_dir."""
 
     def __init__(self, **options):
         self._lib = library()
