@@ -2,11 +2,9 @@
 #include "api/measure.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <memory>
 #include <set>
-#include <thread>
+#include <utility>
 
 #include "api/diagnostics.h"
 #include "api/halving.h"
@@ -20,7 +18,11 @@ namespace tilec::api {
 namespace {
 
 constexpr double kFaster = 0.01;  // what another has to be, to take the place of the model's choice
-constexpr size_t kMostThreads = 16;
+
+// Of which point, in the order of the model.
+constexpr std::pair<size_t, const char*> kForms[] = {
+    {0, "solve:once"},    {0, "solve:clusters"}, {0, "solve:split=2"},  {0, "solve:split=4"},
+    {0, "solve:split=8"}, {1, "solve:once"},     {1, "solve:clusters"}, {1, "solve:split=2"}};
 
 bool HasOpenTunes(const frontend::Signature& signature, const Call& call) {
   return std::any_of(signature.tunes.begin(), signature.tunes.end(), [&](const auto& tune) {
@@ -72,21 +74,12 @@ std::vector<std::optional<backend::KernelImage>> CompileAll(const Loaded& loaded
   PipelineOptions quiet_options = options;
   quiet_options.crash_dir.clear();
   quiet_options.solutions = nullptr;  // a store is for one thread
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < calls.size();) {
-      DiagSink quiet;
-      auto image = CompileCall(loaded, signature.kernel, calls[i], quiet_options, cache, nullptr,
-                               nullptr, quiet);
-      if (image.ok()) images[i] = *std::move(image);
-    }
-  };
-  const size_t threads = std::min<size_t>(
-      {calls.size(), kMostThreads, std::max(1u, std::thread::hardware_concurrency())});
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
-  for (std::thread& t : others) t.join();
+  SideBySide(calls.size(), [&](size_t i) {
+    DiagSink quiet;
+    auto image = CompileCall(loaded, signature.kernel, calls[i], quiet_options, cache, nullptr,
+                             nullptr, quiet);
+    if (image.ok()) images[i] = *std::move(image);
+  });
   return images;
 }
 
@@ -121,9 +114,8 @@ std::vector<TuneCandidate> CandidatesFor(const Loaded& loaded, const frontend::S
   }
   std::vector<TuneCandidate> forms;
   if (options.For(call).schedule == "solve" && loaded.schedule_file < 0)
-    for (size_t i = 0; i < std::min<size_t>(2, points.size()); ++i)
-      for (const char* form : {"solve:once", "solve:clusters", "solve:split=2"})
-        forms.push_back({points[i].values, form});
+    for (const auto& [point, form] : kForms)
+      if (point < points.size()) forms.push_back({points[point].values, form});
   const size_t most = kMostCandidates - forms.size();
   if (points.size() > most) points.resize(most);
   points.insert(points.end(), forms.begin(), forms.end());
@@ -168,19 +160,23 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   auto images = CompileAll(loaded, signature, calls, options, by.cache);
 
   MeasureLaunches launches(*by.device, signature, call, (**machine).limits.l2_bytes, by.contents);
-  std::vector<size_t> timed;  // numbers of candidates
+  std::vector<size_t> different, timed;  // numbers of candidates
+  std::vector<backend::KernelImage> programs;
   std::set<std::string> seen;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (!images[i]) {
       ++out.failed;
     } else if (!seen.insert(backend::ToJson(*images[i])).second) {
       ++out.same;
-    } else if (launches.Add(*std::move(images[i]), quiet)) {
-      timed.push_back(i);
     } else {
-      ++out.failed;
+      different.push_back(i);
+      programs.push_back(*std::move(images[i]));
     }
   }
+  const std::vector<bool> taken = launches.Load(std::move(programs), quiet);
+  for (size_t i = 0; i < different.size(); ++i)
+    if (taken[i]) timed.push_back(different[i]);
+  out.failed += different.size() - timed.size();
   if (timed.empty() || timed.front() != 0)
     return not_measured(quiet.all().empty() ? "its program could not be made"
                                             : quiet.all().front().message);
@@ -260,6 +256,8 @@ Result<Tuning> TuningFor(const Loaded& loaded, const frontend::Signature& signat
     return Tuning{row->values, options.schedule == "solve" ? row->schedule : ""};
   }
   if (word.kind != TuneWord::Kind::kMeasure) return by_model();
+  if (!HasOpenTunes(signature, call) && options.For(call).schedule != "solve")
+    return Tuning();  // there is nothing to choose
   std::string why;
   std::optional<Call> full = call;
   if (call.launch.tensors.empty()) full = WithTensors(loaded, signature, call, &why);

@@ -29,7 +29,7 @@
 
 namespace tilec::api {
 
-constexpr size_t kMostCandidates = 16;
+constexpr size_t kMostCandidates = 20;
 
 struct TuneCandidate {
   frontend::Values values;  // of the open tunes; empty: the defaults

@@ -2,7 +2,9 @@
 #include "api/measure_launches.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "ir/interpret.h"
 
@@ -10,6 +12,7 @@ namespace tilec::api {
 
 namespace {
 
+constexpr size_t kMostThreads = 16;
 constexpr int64_t kBlock = 1 << 18;                // random elements that repeat in a tensor
 constexpr uint64_t kMostMore = uint64_t{2} << 30;  // bytes of the sets behind the first
 constexpr uint64_t kMostSets = 8;
@@ -22,6 +25,19 @@ constexpr int kMostLaunches = 100000;  // of one turn
 bool Steers(ir::DType dtype) { return ir::IsInteger(dtype) || dtype == ir::DType::kBool; }
 
 }  // namespace
+
+void SideBySide(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  const auto all = [&] {
+    for (size_t i; (i = next++) < count;) work(i);
+  };
+  const size_t threads =
+      std::min<size_t>({count, kMostThreads, std::max(1u, std::thread::hardware_concurrency())});
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(all);
+  all();
+  for (std::thread& t : others) t.join();
+}
 
 Storage StorageOf(const runtime::TensorView& view) {
   const std::vector<int64_t> strides = runtime::EffectiveStrides(view);
@@ -51,13 +67,23 @@ MeasureLaunches::~MeasureLaunches() {
   for (runtime::DeviceAddress at : allocated_) device_.Free(at);
 }
 
-bool MeasureLaunches::Add(backend::KernelImage image, DiagSink& diags) {
-  auto kernel = runtime::LoadedKernel::Load(device_, std::move(image), diags);
-  if (!kernel.ok()) return false;
-  Program program;
-  program.kernel = *std::move(kernel);
-  programs_.push_back(std::move(program));
-  return true;
+std::vector<bool> MeasureLaunches::Load(std::vector<backend::KernelImage> images, DiagSink& diags) {
+  std::vector<std::unique_ptr<runtime::LoadedKernel>> loaded(images.size());
+  std::vector<DiagSink> said(images.size());
+  SideBySide(images.size(), [&](size_t i) {
+    auto kernel = runtime::LoadedKernel::Load(device_, std::move(images[i]), said[i]);
+    if (kernel.ok()) loaded[i] = *std::move(kernel);
+  });
+  std::vector<bool> taken;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    taken.push_back(loaded[i] != nullptr);
+    if (!loaded[i]) said[i].MoveTo(diags);
+    if (!loaded[i]) continue;
+    Program program;
+    program.kernel = std::move(loaded[i]);
+    programs_.push_back(std::move(program));
+  }
+  return taken;
 }
 
 bool MeasureLaunches::MakeTensors(DiagSink& diags) {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "runtime/launch.h"
 
 namespace tilec::api {
+
+// `work` for 0 … count − 1, on as many threads as the host has cores.
+void SideBySide(size_t count, const std::function<void(size_t)>& work);
 
 // Where the elements of a view lie around its first one, in bytes.
 struct Storage {
@@ -28,9 +32,10 @@ class MeasureLaunches {
   MeasureLaunches(const MeasureLaunches&) = delete;
   MeasureLaunches& operator=(const MeasureLaunches&) = delete;
 
-  // False: it cannot be loaded.
-  bool Add(backend::KernelImage image, DiagSink& diags);
-  // After all were added. False: there is no room for one set.
+  // Loads them side by side: who assembles takes longest. For each, was it taken? Programs have the
+  // numbers of those that were, in order.
+  std::vector<bool> Load(std::vector<backend::KernelImage> images, DiagSink& diags);
+  // After that. False: there is no room for one set.
   bool MakeTensors(DiagSink& diags);
   Timed Time(size_t program, double ms);
   // What kernels write in place begins each round as the first.

@@ -16,6 +16,7 @@
 #include "tools/bundle_words.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
+#include "tools/random_contents.h"
 #include "tools/session.h"
 
 namespace tilec::tools {
@@ -88,7 +89,7 @@ Result<> TuneOne(Session& session, const std::vector<std::string>& words, Found*
   by.seconds = o.tune_seconds;
   by.cache = session.cache();
   by.anew = o.search;
-  by.contents = session.Contents(signature, call);
+  by.contents = RandomContents(session, signature, call);
   by.compiler = session.Compiler();
   const api::Measured m =
       api::MeasureTunes(session.loaded(), signature, call, session.pipeline(), by, diags);

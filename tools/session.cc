@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "api/diagnostics.h"
+#include "api/measure.h"
 #include "api/solution_cache.h"
 #include "api/split.h"
 #include "api/tune.h"
@@ -19,7 +20,7 @@
 #include "support/file.h"
 #include "support/nearest.h"
 #include "tools/diagnostics.h"
-#include "tools/random_inputs.h"
+#include "tools/random_contents.h"
 
 namespace tilec::tools {
 
@@ -92,13 +93,18 @@ Result<> Session::Tune(const frontend::Signature& signature, api::Call* call,
     TRY(own, OpenNamed(options_.device, &by.why_none));
     if (by.why_none.empty()) device = own.get();
   }
+  std::string why;
+  std::optional<api::Call> full;
+  if (api::Measures(options_.tune) && call->launch.tensors.empty())
+    full = api::WithTensors(loaded_, signature, *call, &why);
+  const api::Call& of = full ? *full : *call;
   by.device = device;
   by.cache = cache();
   by.compiler = Compiler();
-  by.contents = Contents(signature, *call);
+  by.contents = RandomContents(*this, signature, of);
   DiagSink said;
   const auto tuning = api::TuningFor(loaded_, signature, pipeline(), by, true,
-                                     cache() ? &*solutions_ : nullptr, *call, said);
+                                     cache() ? &*solutions_ : nullptr, of, said);
   for (const Diagnostic& d : said.all()) {
     if (!said_.insert(d.message).second) continue;
     DiagBuilder again = diags_.ReportText(*d.def, d.span, d.message);
@@ -115,21 +121,6 @@ Result<> Session::Tune(const frontend::Signature& signature, api::Call* call,
 
 std::string Session::Compiler() const {
   return api::CompilerVersion() + (options_.commit.empty() ? "" : ", commit " + options_.commit);
-}
-
-api::ContentsOf Session::Contents(const frontend::Signature& signature, const api::Call& call) {
-  return [this, &signature, &call](const frontend::ParamInfo& param,
-                                   const runtime::TensorView& view) {
-    DiagSink quiet;
-    Shapes shapes;
-    for (const auto& [name, tensor] : call.launch.tensors) shapes[name] = tensor.dims;
-    shapes[param.name] = view.dims;
-    std::map<std::string, IntegerUse> uses;
-    if (const auto fn = api::MakeTileIr(loaded_, signature.kernel, call, nullptr, quiet); fn.ok())
-      uses = IntegerUses(*fn, shapes);
-    return RandomTensor(param.dtype, view.dims, uses[param.name], shapes, options_.seed * 1000003)
-        .ToBytes();
-  };
 }
 
 void Session::ChooseForm(const frontend::Signature& signature, api::Call* call) {

@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "api/measure.h"
 #include "api/open_device.h"
 #include "api/pipeline.h"
 #include "api/solution_cache.h"
@@ -48,8 +47,6 @@ class Session {
                 runtime::Device* device = nullptr);
   // What a file of tunes says of this program: its version and commit.
   std::string Compiler() const;
-  // What tensors of integers hold while kernels are timed: random numbers that their use allows.
-  api::ContentsOf Contents(const frontend::Signature& signature, const api::Call& call);
   // How CTAs go about the tiles of this call, for tunes as they are (api/split.h).
   void ChooseForm(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }

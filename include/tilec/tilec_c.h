@@ -94,6 +94,9 @@ tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, con
 void tilec_kernel_free(tilec_kernel* kernel);
 // What was found odd while compiling, as text; "" if nothing was. Lives as long as the kernel.
 const char* tilec_kernel_warnings(const tilec_kernel* kernel);
+// What calls of this kernel that succeeded have warned of since this was asked last, or NULL:
+// nothing. The text is the caller's, who frees it with tilec_text_free.
+char* tilec_kernel_said(tilec_kernel* kernel);
 
 // A kernel's signature, for programs that look before they launch. All of it lives as long as the
 // kernel. Later versions may add fields at the end.

@@ -33,7 +33,7 @@ double g_us = 0;  // what launches so far took
 void Pass(uint32_t x, uint32_t y, uint32_t z) {
   g_us += 10 + static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(z);
 }
-int g_context_depth = 0;
+thread_local int g_context_depth = 0;  // as the driver: each thread has its own
 uint64_t g_smem_allowed = 0;
 int g_local = 0;  // bytes of a thread of what was loaded last
 CUresult NeedContext() { return g_context_depth > 0 ? 0 : 201; }
