@@ -70,12 +70,13 @@ Result<> TuneOne(Session& session, const std::vector<std::string>& words, Found*
         .Help("give dims, scalars, constants and tunes");
   const frontend::Program& program = *session.loaded().program;
   TRY(const frontend::Signature signature, frontend::SignatureOf(program, kernel, diags));
-  std::string why;
-  TRY(const auto device, session.OpenNamed(o.device, &why));
-  if (device->kind() != "cuda")
-    return diags.Report(kNoClock, Span{}, device->kind())
+  const std::string name = o.device == "auto" ? "cuda" : o.device;
+  if (name == "interpreter" || name == "emulator")
+    return diags.Report(kNoClock, Span{}, name)
         .Place("command line")
-        .Help(why.empty() ? "measure where there is a GPU: --device=cuda" : why);
+        .Help("measure where there is a GPU; --tune=model needs none");
+  std::string why;
+  TRY(const auto device, session.OpenNamed(name, &why));
   TRY(const frontend::Values values, api::CheckValues(signature, given.values, diags));
   TRY(const auto shapes, api::InferShapes(signature, values, {}, diags));
   api::Tensors views;
