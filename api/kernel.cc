@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "api/diagnostics.h"
 #include "api/divided.h"
@@ -69,6 +70,21 @@ api::ContentsOf ContentsAt(const Where& where) {
   };
 }
 
+KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tuning) {
+  KernelState::Tuned tuned;
+  tuned.values = std::move(tuning.values);
+  tuned.schedule = std::move(tuning.schedule);
+  api::Call with = call;
+  with.schedule = tuned.schedule;
+  for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
+  const scheduler::SplitChoice form =
+      api::SplitFor(k.loaded, k.signature, k.compiler->options, with);
+  tuned.split = form.ctas;
+  tuned.pack = form.pack;
+  tuned.share_copies = form.share_copies;
+  return tuned;
+}
+
 Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const std::string& facts,
                                   const Where& where, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
@@ -85,17 +101,67 @@ Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const s
   TRY(api::Tuning tuning,
       api::TuningFor(k.loaded, k.signature, options, by, false, store ? &*store : nullptr, call,
                      diags, memory ? &memory->tunes : nullptr));
-  KernelState::Tuned tuned;
-  tuned.values = std::move(tuning.values);
-  tuned.schedule = std::move(tuning.schedule);
+  return TunedBy(k, call, std::move(tuning));
+}
+
+std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call);
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+                                        DiagSink& diags);
+
+void SetTunes(const KernelState::Tuned& tuned, api::Call* call) {
+  for (const auto& [name, value] : tuned.values) call->statics[name] = call->all[name] = value;
+  call->split = tuned.split;
+  call->pack = tuned.pack;
+  call->share_copies = tuned.share_copies;
+  call->schedule = tuned.schedule;
+}
+
+// Measures a call that was launched, on the improver's thread. What is faster than `before`, which
+// stands for `key`, is compiled and loaded for `call`, so that nobody waits for it, and takes its
+// place. `sized`: of the class.
+void Improve(KernelState& k, const Device& device, const api::Call& call, api::Call sized,
+             const std::string& key, const KernelState::Tuned& before,
+             const std::atomic<bool>& stop) {
+  DiagSink quiet;  // what does not work here is not what the host asked for
+  DeviceState& on = *device.state();
+  if (on.device->NewStopwatch() == nullptr) return;
+  const std::lock_guard<std::mutex> alone(k.compiler->measuring);
+  api::MeasureBy by;
+  {
+    const std::lock_guard<std::mutex> lock(on.mutex);
+    if (!on.beside) {
+      const auto stream = on.device->NewStream(quiet);
+      if (!stream.ok()) return;
+      on.beside = *stream;
+    }
+    by.stream = *on.beside;
+  }
+  std::string why;
+  if (k.compiler->options.tune == "classes") {
+    const auto full = api::WithTensors(k.loaded, k.signature, sized, &why);
+    if (!full) return;
+    sized = *full;
+  }
+  by.device = on.device.get();
+  by.seconds = api::kImproveSeconds;
+  by.faster = api::kImproveFaster;
+  by.threads = 1;
+  by.stop = &stop;
+  by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
+  const api::Measured m =
+      api::MeasureTunes(k.loaded, k.signature, sized, k.compiler->options, by, quiet);
+  if (stop || !m.why_not.empty() || m.row.us > (1 - api::kImproveFaster) * m.row.model_us) return;
+  const KernelState::Tuned tuned = TunedBy(k, sized, {m.row.values, m.row.schedule});
+  if (tuned == before) return;
   api::Call with = call;
-  with.schedule = tuned.schedule;
-  for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
-  const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, with);
-  tuned.split = form.ctas;
-  tuned.pack = form.pack;
-  tuned.share_copies = form.share_copies;
-  return tuned;
+  SetTunes(tuned, &with);
+  if (!LoadedOn(k, device, with, quiet).ok()) return;
+  const std::lock_guard<std::mutex> lock(k.mutex);
+  k.tunes.insert_or_assign(key, tuned);
+  k.resolved = ResolvedStore();
+  ++k.generation;
+  k.improved.push_back({api::TextOfSizes(sized), api::TextOf({m.row.values, m.row.schedule}),
+                        m.row.us, m.row.model_us});
 }
 
 // What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
@@ -131,17 +197,18 @@ Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& dia
     find(sizes);
     if (!known) {
       TRY(known, Choose(k, sized, facts, where, diags));
+      if (k.compiler->improver && where.device != nullptr)
+        k.compiler->improver->Add(&k, [&k, device = *where.device, call = *call, sized, key = sizes,
+                                       before = *known](const std::atomic<bool>& stop) {
+          Improve(k, device, call, sized, key, before, stop);
+        });
       std::lock_guard<std::mutex> lock(k.mutex);
       if (measure && where.device != nullptr) k.tunes.insert_or_assign(anywhere, *known);
       if (!measure || where.device != nullptr)
         known = k.tunes.emplace(std::move(sizes), *known).first->second;
     }
   }
-  for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
-  call->split = known->split;
-  call->pack = known->pack;
-  call->share_copies = known->share_copies;
-  call->schedule = known->schedule;
+  SetTunes(*known, call);
   return Done();
 }
 
@@ -182,33 +249,42 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
   return &*s.image;
 }
 
-Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args, DiagSink& diags) {
-  const Device& device = *where.device;
+// Compiled and loaded, unless somebody has.
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+                                        DiagSink& diags) {
   const DeviceState* on = device.state().get();
+  const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
+  std::lock_guard<std::mutex> lock(s->mutex);
+  TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
+  Specialisation::On& place = s->loaded[on];
+  if (!place.kernel) {
+    place.device = device.state();
+    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
+  }
+  return place.kernel.get();
+}
+
+Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args, DiagSink& diags) {
+  const DeviceState* on = where.device->state().get();
   const auto hashes = ResolvedStore::Hash("", on, args);
+  uint64_t generation = 0;
   {
     std::lock_guard<std::mutex> lock(k.mutex);
     TRY(ResolvedPtr found, FindOrMove(k.resolved, hashes, "", on, args, diags));
     if (found) return found;
+    generation = k.generation;
+    for (const KernelState::Improved& i : std::exchange(k.improved, {}))
+      diags.Report(api::kTuneImproved, Span{}, k.signature.kernel, i.sizes, i.what, i.us,
+                   i.before_us);
   }
   TRY(api::Call call, Bind(k, args, where, diags));
-  const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
   auto made = std::make_shared<Resolved>();
-  {
-    std::lock_guard<std::mutex> lock(s->mutex);
-    TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
-    Specialisation::On& place = s->loaded[on];
-    if (!place.kernel) {
-      place.device = device.state();
-      TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
-    }
-    made->loaded = place.kernel.get();
-  }
+  TRY(made->loaded, LoadedOn(k, *where.device, call, diags));
   TRY(made->ready, made->loaded->Prepare(call.launch, diags));
   made->args = args;
   made->device = on;
   std::lock_guard<std::mutex> lock(k.mutex);
-  k.resolved.KeepKind(hashes, made);
+  if (generation == k.generation) k.resolved.KeepKind(hashes, made);
   return ResolvedPtr(std::move(made));
 }
 
@@ -257,6 +333,7 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   DiagSink diags;
   SourceMap sources;
   auto state = std::make_shared<CompilerState>();
+  const bool improve = api::TakeImprove(&options.tune);
   const Result<api::Machine> machine = api::ReadMachine(options.target, sources, diags);
   if (!machine.ok() || !api::CheckCompiles(**machine, diags).ok() ||
       !api::CheckSchedule(options.schedule, diags).ok() ||
@@ -270,10 +347,26 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
         options.cache_dir.empty() ? api::CacheDirectoryFromEnvironment() : options.cache_dir;
     if (!dir.empty()) state->cache.emplace(std::move(dir));
   }
+  if (improve) state->improver = std::make_unique<api::Improver>();
   return Compiler(std::move(state));
 }
 
 namespace {
+
+// With an improver the handles of a kernel keep it by this: no work of it is left when they are
+// gone.
+struct Keeper {
+  explicit Keeper(std::shared_ptr<KernelState> of) : state(std::move(of)) {}
+  ~Keeper() { state->compiler->improver->Finish(state.get()); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  const std::shared_ptr<KernelState> state;
+};
+std::shared_ptr<KernelState> Kept(std::shared_ptr<KernelState> k) {
+  if (!k->compiler->improver) return k;
+  const auto keeper = std::make_shared<Keeper>(std::move(k));
+  return {keeper, keeper->state.get()};
+}
 
 // The rest of compiling, once the texts are loaded.
 Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diags) {
@@ -295,7 +388,7 @@ Expected<Kernel> Compiler::Compile(const std::string& path, const std::string& k
   k->loaded.program.emplace(std::move(*program));
   if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
   Status status = api::MakeStatus(diags, k->loaded.sources);
-  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+  return Expected<Kernel>(Kernel(Kept(std::move(k))), std::move(status));
 }
 
 Expected<Kernel> Compiler::CompileText(const std::string& text, const std::string& name,
@@ -309,7 +402,7 @@ Expected<Kernel> Compiler::CompileText(const std::string& text, const std::strin
   k->loaded.program.emplace(std::move(*program));
   if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
   Status status = api::MakeStatus(diags, k->loaded.sources);
-  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+  return Expected<Kernel>(Kernel(Kept(std::move(k))), std::move(status));
 }
 
 std::string Kernel::name() const { return state_->signature.kernel; }

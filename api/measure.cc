@@ -17,8 +17,6 @@ namespace tilec::api {
 
 namespace {
 
-constexpr double kFaster = 0.01;  // what another has to be, to take the place of the model's choice
-
 // Of which point, in the order of the model.
 constexpr std::pair<size_t, const char*> kForms[] = {
     {0, "solve:once"},    {0, "solve:clusters"}, {0, "solve:split=2"},  {0, "solve:split=4"},
@@ -69,14 +67,15 @@ std::vector<std::optional<backend::KernelImage>> CompileAll(const Loaded& loaded
                                                             const frontend::Signature& signature,
                                                             const std::vector<Call>& calls,
                                                             const PipelineOptions& options,
-                                                            const runtime::KernelCache* cache) {
+                                                            const MeasureBy& by) {
   std::vector<std::optional<backend::KernelImage>> images(calls.size());
   PipelineOptions quiet_options = options;
   quiet_options.crash_dir.clear();
   quiet_options.solutions = nullptr;  // a store is for one thread
-  SideBySide(calls.size(), [&](size_t i) {
+  SideBySide(calls.size(), by.threads, [&](size_t i) {
+    if (by.stop != nullptr && *by.stop) return;
     DiagSink quiet;
-    auto image = CompileCall(loaded, signature.kernel, calls[i], quiet_options, cache, nullptr,
+    auto image = CompileCall(loaded, signature.kernel, calls[i], quiet_options, by.cache, nullptr,
                              nullptr, quiet);
     if (image.ok()) images[i] = *std::move(image);
   });
@@ -157,9 +156,12 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   std::vector<Call> calls;
   for (const TuneCandidate& c : candidates)
     calls.push_back(CallOf(loaded, signature, call, options, c));
-  auto images = CompileAll(loaded, signature, calls, options, by.cache);
+  auto images = CompileAll(loaded, signature, calls, options, by);
 
-  MeasureLaunches launches(*by.device, signature, call, (**machine).limits.l2_bytes, by.contents);
+  const auto stopped = [&] { return by.stop != nullptr && *by.stop; };
+  if (stopped()) return not_measured("it was stopped");
+
+  MeasureLaunches launches(*by.device, signature, call, (**machine).limits.l2_bytes, by);
   std::vector<size_t> different, timed;  // numbers of candidates
   std::vector<backend::KernelImage> programs;
   std::set<std::string> seen;
@@ -186,6 +188,7 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   const Halved halved = Halve(
       timed.size(), 0, {by.seconds}, [&](size_t i, double ms) { return launches.Time(i, ms); },
       [&](int round) { launches.BeginRound(round); });
+  if (stopped()) return not_measured("it was stopped");
   out.spent_ms = halved.spent_ms;
   out.complete = halved.complete;
   const MeasuredCandidate* model = nullptr;
@@ -203,7 +206,7 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
     return not_measured(why.empty() ? "its launch could not be timed" : why);
   }
   const MeasuredCandidate* best = &out.candidates.front();
-  if (best->ms <= 0 || best->ms > (1 - kFaster) * model->ms) best = model;
+  if (best->ms <= 0 || best->ms > (1 - by.faster) * model->ms) best = model;
   const auto rounded = [](double ms) { return std::round(1e6 * ms) / 1e3; };
   out.row.values = best->candidate.values;
   out.row.schedule = best->candidate.schedule;

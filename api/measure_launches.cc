@@ -12,7 +12,6 @@ namespace tilec::api {
 
 namespace {
 
-constexpr size_t kMostThreads = 16;
 constexpr int64_t kBlock = 1 << 18;                // random elements that repeat in a tensor
 constexpr uint64_t kMostMore = uint64_t{2} << 30;  // bytes of the sets behind the first
 constexpr uint64_t kMostSets = 8;
@@ -26,13 +25,13 @@ bool Steers(ir::DType dtype) { return ir::IsInteger(dtype) || dtype == ir::DType
 
 }  // namespace
 
-void SideBySide(size_t count, const std::function<void(size_t)>& work) {
+void SideBySide(size_t count, size_t most, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next{0};
   const auto all = [&] {
     for (size_t i; (i = next++) < count;) work(i);
   };
   const size_t threads =
-      std::min<size_t>({count, kMostThreads, std::max(1u, std::thread::hardware_concurrency())});
+      std::min<size_t>({count, most, std::max(1u, std::thread::hardware_concurrency())});
   std::vector<std::thread> others;
   for (size_t i = 1; i < threads; ++i) others.emplace_back(all);
   all();
@@ -52,17 +51,17 @@ Storage StorageOf(const runtime::TensorView& view) {
 }
 
 MeasureLaunches::MeasureLaunches(runtime::Device& device, const frontend::Signature& signature,
-                                 const Call& call, int64_t l2_bytes, ContentsOf contents)
+                                 const Call& call, int64_t l2_bytes, const MeasureBy& by)
     : device_(device),
       signature_(signature),
       call_(call),
       l2_bytes_(l2_bytes),
-      contents_(std::move(contents)),
+      by_(by),
       watch_(device.NewStopwatch()) {}
 
 MeasureLaunches::~MeasureLaunches() {
   DiagSink quiet;
-  (void)device_.Synchronize(0, quiet).ok();
+  (void)device_.Synchronize(by_.stream, quiet).ok();
   programs_.clear();
   for (runtime::DeviceAddress at : allocated_) device_.Free(at);
 }
@@ -70,7 +69,7 @@ MeasureLaunches::~MeasureLaunches() {
 std::vector<bool> MeasureLaunches::Load(std::vector<backend::KernelImage> images, DiagSink& diags) {
   std::vector<std::unique_ptr<runtime::LoadedKernel>> loaded(images.size());
   std::vector<DiagSink> said(images.size());
-  SideBySide(images.size(), [&](size_t i) {
+  SideBySide(images.size(), by_.threads, [&](size_t i) {
     auto kernel = runtime::LoadedKernel::Load(device_, std::move(images[i]), said[i]);
     if (kernel.ok()) loaded[i] = *std::move(kernel);
   });
@@ -122,7 +121,7 @@ bool MeasureLaunches::Fill(const frontend::ParamInfo& param, const Storage& stor
   if (storage.bytes == 0) return true;
   std::vector<std::byte> block;
   if (Steers(param.dtype)) {
-    if (contents_) block = contents_(param, call_.launch.tensors.at(param.name));
+    if (by_.contents) block = by_.contents(param, call_.launch.tensors.at(param.name));
     if (block.size() != storage.bytes) return device_.Fill(at, 0, storage.bytes, diags).ok();
   } else {
     const auto elements = static_cast<int64_t>(storage.bytes) / ir::ByteSize(param.dtype);
@@ -184,18 +183,19 @@ Timed MeasureLaunches::Fail(Program& program, const DiagSink& diags) {
 double MeasureLaunches::Run(Program& program, int launches) {
   DiagSink diags;
   const int sets = static_cast<int>(sets_.size());
-  bool ok = watch_->Start(0, diags).ok();
+  bool ok = watch_->Start(by_.stream, diags).ok();
   int made = 0;
   if (program.graph) {
     const int each = std::max(kInGraph / sets, 1) * sets;
-    for (; ok && made < launches; made += each) ok = program.graph->Run(0, diags).ok();
+    for (; ok && made < launches; made += each) ok = program.graph->Run(by_.stream, diags).ok();
   } else {
     for (; ok && made < launches; ++made)
-      ok = program.kernel
-               ->Launch(*program.ready[static_cast<size_t>(made % sets)], 0, nullptr, diags)
-               .ok();
+      ok =
+          program.kernel
+              ->Launch(*program.ready[static_cast<size_t>(made % sets)], by_.stream, nullptr, diags)
+              .ok();
   }
-  const auto ms = watch_->Stop(0, diags);
+  const auto ms = watch_->Stop(by_.stream, diags);
   if (!ok || !ms.ok()) {
     Fail(program, diags);
     return 0;
@@ -207,7 +207,7 @@ double MeasureLaunches::Run(Program& program, int launches) {
 Timed MeasureLaunches::Time(size_t number, double ms) {
   Program& program = programs_[number];
   Timed out;
-  if (program.failed) return out;
+  if (program.failed || (by_.stop != nullptr && *by_.stop)) return out;
   if (!program.warm) {
     program.warm = true;
     DiagSink diags;

@@ -15,8 +15,8 @@
 
 namespace tilec::api {
 
-// `work` for 0 … count − 1, on as many threads as the host has cores.
-void SideBySide(size_t count, const std::function<void(size_t)>& work);
+// `work` for 0 … count − 1, on as many threads as the host has cores, and no more than `most`.
+void SideBySide(size_t count, size_t most, const std::function<void(size_t)>& work);
 
 // Where the elements of a view lie around its first one, in bytes.
 struct Storage {
@@ -27,7 +27,7 @@ Storage StorageOf(const runtime::TensorView& view);
 class MeasureLaunches {
  public:
   MeasureLaunches(runtime::Device& device, const frontend::Signature& signature, const Call& call,
-                  int64_t l2_bytes, ContentsOf contents);
+                  int64_t l2_bytes, const MeasureBy& by);
   ~MeasureLaunches();
   MeasureLaunches(const MeasureLaunches&) = delete;
   MeasureLaunches& operator=(const MeasureLaunches&) = delete;
@@ -65,7 +65,7 @@ class MeasureLaunches {
   const frontend::Signature& signature_;
   const Call& call_;
   const int64_t l2_bytes_;
-  const ContentsOf contents_;
+  const MeasureBy& by_;
   std::unique_ptr<runtime::Stopwatch> watch_;
   std::vector<Program> programs_;
   std::vector<runtime::LaunchArgs> sets_;

@@ -40,7 +40,8 @@ Result<> CheckTune(const std::string& tune, DiagSink& diags) {
         fmt::format("the seconds of `measure=SECONDS` are above 0 and up to {:.0f}: "
                     "measure=2.5",
                     kMostTuneSeconds));
-  const std::string near = NearestName(tune, {"default", "model", "classes", "measure"});
+  const std::string near = NearestName(
+      tune, {"default", "model", "classes", "measure", "model:improve", "classes:improve"});
   if (!near.empty()) return d.Help(fmt::format("did you mean `{}`?", near));
   return d.Help("use default, model, classes, measure, measure=SECONDS or a file like tunes.toml");
 }

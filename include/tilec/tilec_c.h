@@ -81,8 +81,9 @@ tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream,
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 
 // Compiling. Options are NAME, VALUE pairs: "target" (a machine or its file), "schedule" (a word or
-// a .sched file), "tune" ("model", "classes", "default", "measure", "measure=SECONDS" or a file of
-// `tilec tune`), "cache" ("on", "off"), "cache_dir", "stdlib_dir".
+// a .sched file), "tune" ("model", "classes", "default", "measure", "measure=SECONDS", a file of
+// `tilec tune`, "model:improve" or "classes:improve"), "cache" ("on", "off"), "cache_dir",
+// "stdlib_dir".
 // `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler);

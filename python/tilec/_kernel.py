@@ -815,7 +815,8 @@ STANDS_FOR = _arrays.STANDS_FOR
 
 class Compiler:
     """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
-    "default", "measure", "measure=SECONDS" or a file of `tilec tune`), cache (bool), cache_dir, stdlib_dir."""
+    "default", "measure", "measure=SECONDS", a file of `tilec tune`, "model:improve",
+    "classes:improve"), cache (bool), cache_dir, stdlib_dir."""
 
     def __init__(self, **options):
         self._lib = library()

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "include/tilec/tilec.h"
@@ -18,6 +20,20 @@ kernel add(X: f32[N], Y: out f32[N]) {
   tune BN = 128 in {128, 256, 512}
   parallel n in tiles(N, BN) {
     Y[n] = X[n] + 1.0
+  }
+}
+)";
+
+// 120 CTAs of the tiles that the model takes at M = 130, N = 2560, and half as many larger ones.
+constexpr const char* kProduct = R"(
+kernel product(A: bf16[M, K], B: bf16[N, K], C: out bf16[M, N]) {
+  tune BM = 64 in {64, 128}
+  parallel m in tiles(M, BM), n in tiles(N, 128) {
+    var acc: f32[BM, 128] = 0
+    for k in tiles(K, 64) {
+      acc += A[m, k] @ B[n, k].T
+    }
+    C[m, n] = acc as bf16
   }
 }
 )";
@@ -37,13 +53,13 @@ class MeasuredKernel : public ::testing::Test {
     memory_ = *memory;
   }
   // As a process of its own would have it.
-  Kernel Make(const std::string& tune = "measure=0.01") {
+  Kernel Make(const std::string& tune = "measure=0.01", const char* source = kSource) {
     CompilerOptions options;
     options.cache_dir = folder_.path();
     options.tune = tune;
     auto compiler = Compiler::Create(options);
     EXPECT_TRUE(compiler.ok()) << compiler.status().text();
-    auto kernel = compiler->CompileText(kSource, "add.tile");
+    auto kernel = compiler->CompileText(source, "add.tile");
     EXPECT_TRUE(kernel.ok()) << kernel.status().text();
     return *kernel;
   }
@@ -51,6 +67,23 @@ class MeasuredKernel : public ::testing::Test {
     return Args()
         .Set("X", Tensor{DType::kF32, memory_, {n}, {}})
         .Set("Y", Tensor{DType::kF32, memory_ + (1 << 20), {n}, {}});
+  }
+  Args Product(int64_t m = 130) {
+    return Args()
+        .Set("A", Tensor{DType::kBF16, memory_, {m, 64}, {}})
+        .Set("B", Tensor{DType::kBF16, memory_ + (1 << 18), {2560, 64}, {}})
+        .Set("C", Tensor{DType::kBF16, memory_ + (1 << 20), {m, 2560}, {}});
+  }
+  // Launches until another program runs; what that launch said.
+  static std::string UntilImproved(Kernel& kernel, Device& device, const Args& args) {
+    for (int i = 0; i < 600; ++i) {
+      const Status s = kernel.Launch(device, args);
+      EXPECT_TRUE(s.ok()) << s.text();
+      for (const Problem& p : s.problems())
+        if (p.code == "R637") return p.message;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return "";
   }
   uint64_t launches() const { return counts_[2] + counts_[5]; }
 
@@ -126,6 +159,72 @@ TEST_F(MeasuredKernel, OnTheEmulatorItIsSaid) {
   EXPECT_TRUE(s.ok()) << s.text();
   ASSERT_EQ(s.problems().size(), 1u) << s.text();
   EXPECT_EQ(s.problems()[0].code, "R630");
+}
+
+TEST_F(MeasuredKernel, WhatIsMeasuredBesideTakesItsPlaceAtALaterLaunch) {
+  for (const char* tune : {"model:improve", "classes:improve"}) {
+    Kernel kernel = Make(tune, kProduct);
+    const auto model = Make("model", kProduct).Emit("ptx", Product());
+    const auto larger = Make("default", kProduct).Emit("ptx", Product().Set("BM", 128));
+    ASSERT_NE(*model, *larger);
+    const auto bound = kernel.Bind(*device_, Product());
+    ASSERT_TRUE(bound.ok());
+    const std::string said = UntilImproved(kernel, *device_, Product());
+    EXPECT_NE(said.find("`product` runs another program for"), std::string::npos) << said;
+    EXPECT_NE(said.find("BM=128, measured "), std::string::npos) << said;
+    EXPECT_EQ(*kernel.Emit("ptx", Product()), *larger);
+    EXPECT_EQ(kernel.Launch(*device_, Product()).text(), "") << "it is said once";
+    EXPECT_TRUE(bound->Launch().ok()) << "what was bound stays";
+  }
+}
+
+TEST_F(MeasuredKernel, AKernelMayGoWhileItIsImproved) {
+  for (int i = 0; i < 8; ++i) {
+    TempFolder fresh;
+    CompilerOptions options;
+    options.cache_dir = fresh.path();
+    options.tune = "model:improve";
+    auto compiler = Compiler::Create(options);
+    auto kernel = compiler->CompileText(kProduct, "product.tile");
+    ASSERT_TRUE(kernel.ok());
+    ASSERT_TRUE(kernel->Launch(*device_, Product(130 + i)).ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(i * 40));
+  }
+}
+
+TEST_F(MeasuredKernel, ThreadsLaunchWhileItIsImproved) {
+  Kernel kernel = Make("classes:improve", kProduct);
+  std::atomic<bool> found{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 4000 && !(found && i > 200); ++i) {
+        const Status s = kernel.Launch(*device_, Product(120 + (i + t) % 8));
+        EXPECT_TRUE(s.ok()) << s.text();
+        for (const Problem& p : s.problems()) found = found || p.code == "R637";
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_TRUE(found);
+}
+
+TEST_F(MeasuredKernel, WithoutAClockNothingIsImproved) {
+  auto emulator = Device::Open("emulator");
+  const auto x = emulator->Alloc(4 * 256), y = emulator->Alloc(4 * 256);
+  Kernel kernel = Make("model:improve");
+  const Args args = Args()
+                        .Set("X", Tensor{DType::kF32, *x, {256}, {}})
+                        .Set("Y", Tensor{DType::kF32, *y, {256}, {}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(kernel.Launch(*emulator, args).text(), "");
+}
+
+TEST_F(MeasuredKernel, OnlyWhatTheModelChoosesIsImproved) {
+  CompilerOptions options;
+  options.tune = "default:improve";
+  const auto compiler = Compiler::Create(options);
+  ASSERT_FALSE(compiler.ok());
+  EXPECT_EQ(compiler.status().problems()[0].code, "R591");
 }
 
 TEST_F(MeasuredKernel, RangesNeedClasses) {
