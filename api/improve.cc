@@ -18,12 +18,14 @@ Improver::~Improver() {
   thread_.join();
 }
 
-void Improver::Add(const void* owner, Work work) {
+bool Improver::Add(const void* owner, Work work) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (waiting_.size() >= kMostWaiting) return false;
     waiting_.push_back({owner, std::move(work)});
   }
   changed_.notify_all();
+  return true;
 }
 
 void Improver::Finish(const void* owner) {

@@ -31,7 +31,9 @@ class Improver {
   Improver(const Improver&) = delete;
   Improver& operator=(const Improver&) = delete;
 
-  void Add(const void* owner, Work work);
+  static constexpr size_t kMostWaiting = 256;
+  // False: there are so many already.
+  bool Add(const void* owner, Work work);
   // Not for the thread itself.
   void Finish(const void* owner);
 

@@ -52,7 +52,8 @@ std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string
 struct Where {
   const Device* device = nullptr;
   Stream stream = 0;
-  bool real = false;  // tensors hold what they will hold
+  bool real = false;     // tensors hold what they will hold
+  bool launched = true;  // else it is one of many that may be
 };
 
 // What the caller's tensor holds by then; others hold zeros.
@@ -164,6 +165,25 @@ void Improve(KernelState& k, const Device& device, const api::Call& call, api::C
                         m.row.us, m.row.model_us});
 }
 
+// Once for each choice; `key` is what it is kept by.
+void AskToImprove(KernelState& k, const Device& device, const api::Call& call,
+                  const std::string& key, const KernelState::Tuned& before) {
+  {
+    const std::lock_guard<std::mutex> lock(k.mutex);
+    if (!k.asked.insert(key).second) return;
+  }
+  const bool added =
+      k.compiler->improver->Add(&k, [&k, device, call, key, before](const std::atomic<bool>& stop) {
+        const bool classes = k.compiler->options.tune == "classes";
+        const api::Call sized =
+            classes ? api::Representative(*k.loaded.program, k.signature, call) : call;
+        Improve(k, device, call, sized, key, before, stop);
+      });
+  if (added) return;
+  const std::lock_guard<std::mutex> lock(k.mutex);
+  k.asked.erase(key);  // another time
+}
+
 // What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
 // class is found by rounding; its representative is asked for only where it is new, or where not
 // all dims can be rounded. What is measured holds for one device.
@@ -179,7 +199,8 @@ Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& dia
     std::lock_guard<std::mutex> lock(k.mutex);
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
   };
-  if (classes) find(same + api::TextOfClass(k.signature, *call));
+  std::string key = same + api::TextOfClass(k.signature, *call);
+  if (classes) find(key);
   if (!known) {
     std::optional<api::Call> of_class;
     if (classes) of_class = api::Representative(*k.loaded.program, k.signature, *call);
@@ -194,20 +215,18 @@ Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& dia
       sizes += where.device->description();
       alone = std::unique_lock<std::mutex>(k.compiler->measuring);
     }
+    key = sizes;
     find(sizes);
     if (!known) {
       TRY(known, Choose(k, sized, facts, where, diags));
-      if (k.compiler->improver && where.device != nullptr)
-        k.compiler->improver->Add(&k, [&k, device = *where.device, call = *call, sized, key = sizes,
-                                       before = *known](const std::atomic<bool>& stop) {
-          Improve(k, device, call, sized, key, before, stop);
-        });
       std::lock_guard<std::mutex> lock(k.mutex);
       if (measure && where.device != nullptr) k.tunes.insert_or_assign(anywhere, *known);
       if (!measure || where.device != nullptr)
         known = k.tunes.emplace(std::move(sizes), *known).first->second;
     }
   }
+  if (k.compiler->improver && where.device != nullptr && where.launched)
+    AskToImprove(k, *where.device, *call, key, *known);
   SetTunes(*known, call);
   return Done();
 }
@@ -475,7 +494,7 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
     if (options.tune != "classes" && options.tune != "default")
       return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel, options.tune);
     TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
-    for (const Args& one : each) TRY_VOID(Resolve(*state_, {&device}, one, diags));
+    for (const Args& one : each) TRY_VOID(Resolve(*state_, {&device, 0, false, false}, one, diags));
     return Done();
   };
   (void)all().ok();

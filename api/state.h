@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,7 @@ struct KernelState {
     double us = 0, before_us = 0;
   };
   std::vector<Improved> improved;
+  std::set<std::string> asked;  // keys of `tunes` that were given to the improver
   uint64_t generation = 0;
 };
 

@@ -283,7 +283,10 @@ Result<std::optional<TunesRow>> FindRow(const Loaded& loaded, const frontend::Si
   }
   if (found == nullptr && elsewhere != nullptr) {
     diags.Report(kTunesElsewhere, elsewhere->at, signature.kernel, elsewhere->machine, like.machine)
-        .Help("`tilec tune` there, with the same -o, adds a row for that machine");
+        .Help(
+            fmt::format("`tilec tune` there, with the same -o, adds a row; --target={} builds for "
+                        "the machine of this one",
+                        elsewhere->machine));
     return std::optional<TunesRow>();
   }
   if (found == nullptr) {

@@ -178,6 +178,16 @@ TEST_F(MeasuredKernel, WhatIsMeasuredBesideTakesItsPlaceAtALaterLaunch) {
   }
 }
 
+TEST_F(MeasuredKernel, OnlyWhatIsLaunchedIsImproved) {
+  Kernel kernel = Make("classes:improve", kProduct);
+  const Status s = kernel.Prepare(*device_, Product(), {{{"M"}, 100, 140}});
+  ASSERT_TRUE(s.ok()) << s.text();
+  const uint64_t before = launches();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(launches(), before);
+  EXPECT_NE(UntilImproved(kernel, *device_, Product(131)), "");
+}
+
 TEST_F(MeasuredKernel, AKernelMayGoWhileItIsImproved) {
   for (int i = 0; i < 8; ++i) {
     TempFolder fresh;
@@ -198,7 +208,7 @@ TEST_F(MeasuredKernel, ThreadsLaunchWhileItIsImproved) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
-      for (int i = 0; i < 4000 && !(found && i > 200); ++i) {
+      for (int i = 0; i < 30000 && !(found && i > 200); ++i) {
         const Status s = kernel.Launch(*device_, Product(120 + (i + t) % 8));
         EXPECT_TRUE(s.ok()) << s.text();
         for (const Problem& p : s.problems()) found = found || p.code == "R637";
