@@ -28,13 +28,15 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string TextOf(const frontend::Values& values, const char* between = ", ") {
+std::string TextOf(const frontend::Values& values) {
   std::string out;
-  for (const auto& [name, value] : values) {
-    if (!out.empty()) out += between;
-    out += name + " = " + frontend::ToText(value);
-  }
+  for (const auto& [name, value] : values)
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, frontend::ToText(value));
   return out;
+}
+
+std::string Table(const frontend::Values& values) {
+  return values.empty() ? "{}" : "{ " + TextOf(values) + " }";
 }
 
 // From the texts of one file to rows; every place in it is one of a source.
@@ -198,8 +200,8 @@ std::string ToText(std::vector<TunesRow> rows) {
   std::string out =
       "# Tunes that were measured: `tilec tune` wrote them, --tune=FILE takes them.\n";
   for (const TunesRow& row : rows) {
-    out += fmt::format("\n[[tune]]\nkernel = {}\nsizes = {{ {} }}\nvalues = {{ {} }}\n",
-                       Quoted(row.kernel), TextOf(row.sizes), TextOf(row.values));
+    out += fmt::format("\n[[tune]]\nkernel = {}\nsizes = {}\nvalues = {}\n", Quoted(row.kernel),
+                       Table(row.sizes), Table(row.values));
     if (!row.schedule.empty()) out += fmt::format("schedule = {}\n", Quoted(row.schedule));
     out += fmt::format("us = {}\nmodel_us = {}\n", row.us, row.model_us);
     out +=
