@@ -22,6 +22,7 @@
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
 #include "scheduler/last_turn.h"
 #include "scheduler/nest.h"
@@ -315,6 +316,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
     } else {
+      report.idle = !attempt.all().empty() && attempt.all().front().def == &kLoopEmpty;
       report.notes.push_back(attempt.all().empty() ? "it is no loop of tile ops"
                                                    : attempt.all().front().message);
     }
