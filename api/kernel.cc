@@ -331,16 +331,24 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
     TRY(const auto divided, api::DividedImage(k.loaded, fn, options, nullptr, diags));
     if (divided) return backend::ToJson(*divided);
   }
-  std::string llvm, plan;
-  api::Observation look;
-  if (what == "plan") look.plan = &plan;
-  TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, &look, diags));
-  if (what == "plan") return plan;
-  if (what == "warp-ir") return ir::Print(fn);
-  if (what == "llvm") look.llvm_ir = &llvm;
-  TRY(const backend::KernelImage image, api::MakeImage(k.loaded, fn, options, &look, diags));
-  if (what == "llvm") return llvm;
-  return what == "ptx" ? image.ptx : backend::ToJson(image);
+  DiagSink quiet;  // the lowering says of itself that it deals nothing out
+  TRY(api::Launches launches, api::LaunchesOf(k.loaded, std::move(fn), options, quiet));
+  std::vector<std::string> texts;
+  for (api::LaunchProgram& program : launches.programs) {
+    std::string llvm, plan;
+    api::Observation look;
+    if (what == "plan") look.plan = &plan;
+    TRY(const ir::Function made,
+        api::LowerToWarps(k.loaded, std::move(program.fn), program.options, &look, diags));
+    if (what == "llvm") look.llvm_ir = &llvm;
+    if (what != "plan" && what != "warp-ir") {
+      TRY(const backend::KernelImage image, api::MakeImage(k.loaded, made, options, &look, diags));
+      texts.push_back(what == "llvm" ? llvm : what == "ptx" ? image.ptx : backend::ToJson(image));
+    } else {
+      texts.push_back(what == "plan" ? plan : ir::Print(made));
+    }
+  }
+  return api::BehindTitles(launches, texts, what == "plan" ? "#" : what == "llvm" ? ";" : "//");
 }
 
 Expected<Kernel> Fail(const DiagSink& diags, const SourceMap& sources) {
