@@ -36,7 +36,7 @@ Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
   }
   PipelineOptions of = options;
   of.split = of.pack = 1;
-  of.share_copies = false;
+  of.share_copies = of.stays = false;
   const auto image = [&](ir::Function part) -> Result<backend::KernelImage> {
     TRY(part, LowerToWarps(loaded, std::move(part), of, look, diags));
     TRY(backend::KernelImage made, MakeImage(loaded, part, options, look, diags));

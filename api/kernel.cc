@@ -60,6 +60,7 @@ KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::stri
   tuned.split = form.ctas;
   tuned.pack = form.pack;
   tuned.share_copies = form.share_copies;
+  tuned.stays = form.stays;
   return tuned;
 }
 
@@ -98,6 +99,7 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
   call->split = known->split;
   call->pack = known->pack;
   call->share_copies = known->share_copies;
+  call->stays = known->stays;
 }
 
 Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
@@ -118,7 +120,7 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
   const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
                                   std::to_string(call.pack) + " " +
-                                  std::to_string(call.share_copies);
+                                  std::to_string(call.share_copies) + std::to_string(call.stays);
   std::lock_guard<std::mutex> lock(k.mutex);
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();

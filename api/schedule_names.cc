@@ -11,6 +11,7 @@ namespace tilec::api {
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
 constexpr std::string_view kSplit = "solve:split=", kPack = "solve:pack=", kAlsoSplit = ":split=";
+constexpr int64_t kMostClusters = 16;  // for each tile; as scheduler/split_choice.cc
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 }  // namespace
 
@@ -28,8 +29,10 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
   const std::string count =
       name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
-  for (const int64_t ctas : {1, 2, 4, 8, 16, 32, 64})
+  for (const int64_t ctas : {1, 2, 4})
     if (count == fmt::format("{}", ctas)) return ctas;
+  for (int64_t clusters = 1; clusters <= kMostClusters; ++clusters)
+    if (count == fmt::format("{}", 8 * clusters)) return 8 * clusters;
   return std::nullopt;
 }
 
@@ -71,11 +74,11 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
       NearestName(name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters",
                          "solve:split=2", "solve:split=4", "solve:split=8", "solve:pack=2",
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
-  d.Help(near.empty()
-             ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-               "solve:clusters, solve:split=1, 2, 4, 8 … 64, solve:pack=2, 4, 8 or 16, or a file "
-               "like gemm.sched"
-             : fmt::format("did you mean `{}`?", near));
+  d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
+                        "solve:clusters, solve:split=1, 2, 4, 8, 16, 24 … 128, solve:pack=2, 4, 8 "
+                        "or 16, or a file "
+                        "like gemm.sched"
+                      : fmt::format("did you mean `{}`?", near));
   return d;
 }
 

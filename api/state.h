@@ -52,6 +52,7 @@ struct KernelState {
     int64_t split = 1;        // CTAs for each tile
     int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
+    bool stays = false;
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch or their class
   struct Memory {

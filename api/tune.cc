@@ -522,13 +522,12 @@ class Search {
     shape.written = copies.written;
     shape.leaves = copies.leaves;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    if (ir::HasSmAlone(warps, target_)) return shape;
-    if (warps.launch.ctas_per_sm > 1) {
-      shape.per_sm = warps.launch.ctas_per_sm;
-      return shape;
-    }
-    const int64_t threads = 32 * warps.launch.warps;
-    shape.per_sm = target_.CtasPerSm(threads, kThreadRegisters, warps.launch.smem_bytes);
+    if (!ir::HasSmAlone(warps, target_))
+      shape.per_sm = warps.launch.ctas_per_sm > 1
+                         ? warps.launch.ctas_per_sm
+                         : target_.CtasPerSm(32 * warps.launch.warps, kThreadRegisters,
+                                             warps.launch.smem_bytes);
+    shape.awaits = AwaitsCopies(warps);
     return shape;
   }
   Bindings All(const ir::Function& fn) const {

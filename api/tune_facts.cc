@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tune_facts.h"
 
+#include "ir/queries.h"
 #include "scheduler/copy_lines.h"
 
 namespace tilec::api {
@@ -36,6 +37,17 @@ int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowere
     if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
       return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
   return 1;
+}
+
+bool AwaitsCopies(const ir::Function& warps) {
+  int roles = 0;
+  bool copies = false, products = false;
+  for (ir::OpId id : ir::OpsInOrder(warps)) {
+    roles += warps.ops[id].kind == ir::OpKind::kRole;
+    products = products || warps.ops[id].kind == ir::OpKind::kMma;
+    copies = copies || (warps.ops[id].kind == ir::OpKind::kTmaLoad && ir::InLoop(warps, id));
+  }
+  return copies && products && roles <= 1;
 }
 
 }  // namespace tilec::api

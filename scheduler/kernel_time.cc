@@ -372,7 +372,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
   // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
   // is done before the longest is.
-  if (longest > 1.05 * steady) {
+  time.uneven = longest > 1.05 * steady;
+  if (time.uneven) {
     const double share = full > 1 ? per_round / khz * full * slower(1) : 0;
     const double most = (start + fill + outside.cycles + longest) / khz * slower(rest);
     time.longest_binds = most > share;
@@ -392,12 +393,12 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
   const double all = std::max(per_round / khz * slower(1), asked / full);
   const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
-  const double binding = time.longest_binds || longest > 1.05 * steady
-                             ? std::max(time.compute_ms, time.memory_ms)
-                             : whole * all + (rounds - whole) * few;
+  const double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
+                                     : whole * all + (rounds - whole) * few;
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + binding +
-            model.uncovered_share * std::min(time.compute_ms, moved * (whole + fewer) / full);
+            (shape.awaits ? 1 / beside : model.uncovered_share) *
+                std::min(time.compute_ms, moved * (whole + fewer) / full);
   return time;
 }
 
