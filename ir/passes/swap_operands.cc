@@ -28,6 +28,7 @@
 #include "ir/lower/widest_product.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/turn_loops.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -253,7 +254,8 @@ class Swap {
 }  // namespace
 
 Result<> SwapOperands(Function& fn, PassContext& cx) {
-  cx.changes += Swap(fn, cx.target).Run();
+  // Where products follow from products, all of it is turned or nothing.
+  cx.changes += TurnLoops(fn, cx.target) ? 1 : Swap(fn, cx.target).Run();
   return Done();
 }
 
