@@ -84,15 +84,20 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
   return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
 }
 
-// Are the rows of all products one warpgroup's? Several would share the columns and the waits.
-bool OfOneWarpgroup(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
-  constexpr int64_t kRows = 64;
+// Are the rows of all products one warpgroup's? Several would share the columns and the waits. Or
+// are there so few columns that warpgroups have rows of one small tile, and meet for its sums
+// (ir/passes/turn_loops.h)?
+bool InStep(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
+  constexpr int64_t kRows = 64, kColumns = 32;
+  bool one = true, few = true;
   for (const OpOrigin& origin : origins)
     for (const OriginStep& step : origin.steps)
-      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot &&
-          fn.type(fn.ops[step.op].results[0]).shape[0] > kRows)
-        return false;
-  return true;
+      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot) {
+        const std::vector<int64_t>& shape = fn.type(fn.ops[step.op].results[0]).shape;
+        one = one && shape[0] <= kRows;
+        few = few && shape[1] <= kColumns;
+      }
+  return one || few;
 }
 
 // Does a product wait for what comes of another one of its iteration? A warpgroup alone has nothing
@@ -295,7 +300,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       });
       if (!products) period.busy = UnitsBusy(graph);
       if (products) period.least = LeastTurn(graph, target);
-      if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
+      if (!cut->at_once && InStep(fn, loop.extraction.origins) && Chained(graph, tensor))
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       if (cut->at_once)
         period.cycles =
