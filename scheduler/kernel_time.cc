@@ -84,20 +84,15 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
   return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
 }
 
-// Are the rows of all products one warpgroup's? Several would share the columns and the waits. Or
-// are there so few columns that warpgroups have rows of one small tile, and meet for its sums
-// (ir/passes/turn_loops.h)?
-bool InStep(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
-  constexpr int64_t kRows = 64, kColumns = 32;
-  bool one = true, few = true;
+// Are the rows of all products one warpgroup's? Several would share the columns and the waits.
+bool OfOneWarpgroup(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
+  constexpr int64_t kRows = 64;
   for (const OpOrigin& origin : origins)
     for (const OriginStep& step : origin.steps)
-      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot) {
-        const std::vector<int64_t>& shape = fn.type(fn.ops[step.op].results[0]).shape;
-        one = one && shape[0] <= kRows;
-        few = few && shape[1] <= kColumns;
-      }
-  return one || few;
+      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot &&
+          fn.type(fn.ops[step.op].results[0]).shape[0] > kRows)
+        return false;
+  return true;
 }
 
 // Does a product wait for what comes of another one of its iteration? A warpgroup alone has nothing
@@ -176,6 +171,7 @@ class Outside {
     if (work.products.empty()) busy = *std::max_element(used_.begin(), used_.end());
   }
   double cycles = 0, busy = 0, hot = 0;  // per instance
+  bool combines = false;                 // CTAs of a cluster put together what they have
   std::map<OpId, double> entries;        // of innermost loops, per instance
 
  private:
@@ -201,6 +197,7 @@ class Outside {
   void Add(const Op& op, double times) {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
     if (op.kind == OpKind::kClusterReduce) {
+      combines = true;
       // Written once; then each CTA reads its part of all, and the first collects the sums.
       const ir::Type& tile = fn_.type(op.results[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
@@ -300,7 +297,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       });
       if (!products) period.busy = UnitsBusy(graph);
       if (products) period.least = LeastTurn(graph, target);
-      if (!cut->at_once && InStep(fn, loop.extraction.origins) && Chained(graph, tensor))
+      if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       if (cut->at_once)
         period.cycles =
@@ -396,10 +393,14 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double asked = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
   time.memory_ms = asked * (whole + fewer) / full;
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
-  const double all = std::max(per_round / khz * slower(1), asked / full);
-  const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
-  const double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
-                                     : whole * all + (rounds - whole) * few;
+  // CTAs that share a tile's loop begin and end together: what they do beside it no copy covers.
+  const double beside_loop = outside.combines ? (start + fill + outside.cycles) / khz : 0;
+  const double own_ms = per_round / khz - beside_loop;
+  const double all = beside_loop + std::max(own_ms * slower(1), asked / full);
+  const double few = beside_loop + std::max(own_ms * slower(rest), asked * fewer / full);
+  const double binding = time.uneven
+                             ? std::max(time.compute_ms, time.memory_ms + rounds * beside_loop)
+                             : whole * all + (rounds - whole) * few;
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + binding +
             (shape.awaits ? 1 / beside : model.uncovered_share) *

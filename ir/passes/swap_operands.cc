@@ -28,7 +28,6 @@
 #include "ir/lower/widest_product.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
-#include "ir/passes/turn_loops.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -254,8 +253,7 @@ class Swap {
 }  // namespace
 
 Result<> SwapOperands(Function& fn, PassContext& cx) {
-  // Where products follow from products, all of it is turned or nothing.
-  cx.changes += TurnLoops(fn, cx.target) ? 1 : Swap(fn, cx.target).Run();
+  cx.changes += Swap(fn, cx.target).Run();
   return Done();
 }
 
