@@ -393,14 +393,14 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double asked = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
   time.memory_ms = asked * (whole + fewer) / full;
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
-  // CTAs that share a tile's loop begin and end together: what they do beside it no copy covers.
-  const double beside_loop = outside.combines ? (start + fill + outside.cycles) / khz : 0;
-  const double own_ms = per_round / khz - beside_loop;
-  const double all = beside_loop + std::max(own_ms * slower(1), asked / full);
-  const double few = beside_loop + std::max(own_ms * slower(rest), asked * fewer / full);
-  const double binding = time.uneven
-                             ? std::max(time.compute_ms, time.memory_ms + rounds * beside_loop)
-                             : whole * all + (rounds - whole) * few;
+  const double all = std::max(per_round / khz * slower(1), asked / full);
+  const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
+  double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
+                               : whole * all + (rounds - whole) * few;
+  // CTAs that share a tile's loop end and begin together, and nobody copies between their waves.
+  if (outside.combines && rounds > 1)
+    binding =
+        std::max(binding, time.memory_ms + (rounds - 1) * (start + fill + outside.cycles) / khz);
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + binding +
             (shape.awaits ? 1 / beside : model.uncovered_share) *
