@@ -419,15 +419,7 @@ class Search {
       return target_.model.tune_margin;
     DiagSink quiet;
     const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    if (!fn.ok()) return target_.model.tune_margin_of_more;
-    for (ir::OpId loop : scheduler::InnermostLoops(*fn))
-      for (ir::BlockId region : fn->ops[loop].regions)
-        for (ir::OpId id : fn->blocks[region].ops)
-          if (const ir::Op& op = fn->ops[id];
-              op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
-              op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
-              fn->type(op.results[0]).is_tile())
-            return target_.model.tune_margin_of_more;
+    if (!fn.ok() || DoesMore(*fn)) return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {

@@ -3,6 +3,7 @@
 
 #include "ir/queries.h"
 #include "scheduler/copy_lines.h"
+#include "scheduler/extract.h"
 
 namespace tilec::api {
 
@@ -48,6 +49,18 @@ bool AwaitsCopies(const ir::Function& warps) {
     copies = copies || (warps.ops[id].kind == ir::OpKind::kTmaLoad && ir::InLoop(warps, id));
   }
   return copies && products && roles <= 1;
+}
+
+bool DoesMore(const ir::Function& fn) {
+  for (ir::OpId loop : scheduler::InnermostLoops(fn))
+    for (ir::BlockId region : fn.ops[loop].regions)
+      for (ir::OpId id : fn.blocks[region].ops)
+        if (const ir::Op& op = fn.ops[id]; op.kind != ir::OpKind::kDot &&
+                                           op.kind != ir::OpKind::kLoad &&
+                                           op.kind != ir::OpKind::kTranspose &&
+                                           !op.results.empty() && fn.type(op.results[0]).is_tile())
+          return true;
+  return false;
 }
 
 }  // namespace tilec::api

@@ -22,6 +22,9 @@ double AskedFor(const ir::Function& warps);
 // and one role does it all.
 bool AwaitsCopies(const ir::Function& warps);
 
+// Do its innermost loops do more than copy and multiply?
+bool DoesMore(const ir::Function& fn);
+
 // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
 int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered);
 
