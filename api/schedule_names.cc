@@ -3,6 +3,9 @@
 
 #include "api/diagnostics.h"
 #include "api/pipeline.h"
+#include "ir/isa.h"
+#include "ir/passes/divide_reductions.h"
+#include "ir/passes/pack_rows.h"
 #include "support/file.h"
 #include "support/nearest.h"
 
@@ -11,7 +14,6 @@ namespace tilec::api {
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
 constexpr std::string_view kSplit = "solve:split=", kPack = "solve:pack=", kAlsoSplit = ":split=";
-constexpr int64_t kMostClusters = 16;  // for each tile; as scheduler/split_choice.cc
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 }  // namespace
 
@@ -19,7 +21,7 @@ std::optional<int64_t> PackOf(const std::string& name) {
   if (name.rfind(kPack, 0) != 0) return std::nullopt;
   const std::string rest = name.substr(kPack.size());
   const std::string count = rest.substr(0, rest.find(kAlsoSplit));
-  for (const int64_t heads : {1, 2, 4, 8, 16})
+  for (int64_t heads = 1; heads <= ir::kMostPacked; heads *= 2)
     if (count == fmt::format("{}", heads)) return heads;
   return std::nullopt;
 }
@@ -31,7 +33,7 @@ std::optional<int64_t> SplitOf(const std::string& name) {
       name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
   for (const int64_t ctas : {1, 2, 4})
     if (count == fmt::format("{}", ctas)) return ctas;
-  for (int64_t clusters = 1; clusters <= kMostClusters; ++clusters)
+  for (int64_t clusters = 1; clusters <= ir::kMostGroups; ++clusters)
     if (count == fmt::format("{}", 8 * clusters)) return 8 * clusters;
   return std::nullopt;
 }
