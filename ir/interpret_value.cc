@@ -79,7 +79,7 @@ TensorValue TensorValue::Random(DType dtype, std::vector<int64_t> dims, uint64_t
       continue;
     }
     if (IsFloat(dtype)) {
-      t.v[i] = Round(dtype, static_cast<double>(bits >> 11) * 0x1p-52 - 1.0);
+      t.v[i] = static_cast<double>(bits >> 11) * 0x1p-52 - 1.0;  // rounded below
       continue;
     }
     const int64_t n = dtype == DType::kBool
@@ -90,6 +90,7 @@ TensorValue TensorValue::Random(DType dtype, std::vector<int64_t> dims, uint64_t
     else
       t.v[i] = static_cast<double>(n);
   }
+  if (IsFloat(dtype) && !IsScale(dtype)) RoundAll(dtype, t.v);
   return t;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "api/stdlib.h"
+#include "support/heap.h"
 
 namespace tilec {
 
@@ -57,6 +58,7 @@ std::string KeyOf(const api::Loaded& loaded, const frontend::TestCallInfo& call,
 
 int VisitCalls(const std::string& path, const std::vector<std::string>& schedules,
                const CallVisitor& visit) {
+  KeepFreedMemory();  // as `tilec` does
   api::Loaded loaded;
   DiagSink diags;
   auto program = api::LoadProgram(loaded.sources, path, api::StandardLibrary(), diags);

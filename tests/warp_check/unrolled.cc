@@ -34,7 +34,9 @@ ValueId TensorOf(const Op& op, bool* write) {
 class Unroller {
  public:
   Unroller(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed, BlockId met)
-      : fn_(fn), params_(params), seed_(seed), met_(met), core_(fn) {}
+      : fn_(fn), seed_(seed), met_(met), env_(static_cast<size_t>(fn.values.size())), core_(fn) {
+    for (const auto& [v, number] : params) Env(v) = number;
+  }
 
   Unrolled Run() {
     FindBarriers();
@@ -146,9 +148,7 @@ class Unroller {
   }
 
   Number Get(ValueId v) const {
-    if (const auto p = params_.find(v); p != params_.end()) return p->second;
-    const auto it = env_.find(v);
-    return it == env_.end() ? std::nullopt : it->second;
+    return v.valid() ? env_[static_cast<size_t>(v.index)] : std::nullopt;
   }
   int64_t Sure(ValueId v) {
     const Number n = Get(v);
@@ -163,7 +163,7 @@ class Unroller {
     std::vector<Number> values;
     for (size_t i = first_to; i < to.size(); ++i)
       values.push_back(Get(from[i - first_to + first_from]));
-    for (size_t i = first_to; i < to.size(); ++i) env_[to[i]] = values[i - first_to];
+    for (size_t i = first_to; i < to.size(); ++i) Env(to[i]) = values[i - first_to];
     core_.Pass(from, first_from, to, first_to);
   }
 
@@ -188,7 +188,7 @@ class Unroller {
         const int64_t end = Sure(op.operands[1]);
         int64_t turns = 0;
         for (int64_t at = Sure(op.operands[0]); made_.ok && at < end; at += op.i("step"), ++turns) {
-          env_[args[0]] = at;
+          Env(args[0]) = at;
           Walk(body, who);
           if (made_.ok) Pass(Yields(body), 0, args, 1);
         }
@@ -368,9 +368,9 @@ class Unroller {
         return;
       case OpKind::kCounter: counters_[op.results[0]] = op.i("init"); return;
       case OpKind::kCounterAdd: counters_[op.operands[0]] += op.i("by"); return;
-      case OpKind::kCounterRead: env_[op.results[0]] = counters_[op.operands[0]]; return;
+      case OpKind::kCounterRead: Env(op.results[0]) = counters_[op.operands[0]]; return;
       case OpKind::kTmemAlloc:
-        env_[op.results[0]] = 0;
+        Env(op.results[0]) = 0;
         Add(What::kSync, who, id);
         return;
       case OpKind::kTcMma:
@@ -393,13 +393,16 @@ class Unroller {
     if (op.attr("scratch") && op.i("scratch") >= 0) Scratch(id);
     if (op.results.size() != 1 || !fn_.type(op.results[0]).is_scalar()) return;
     const std::optional<Number> handed = MadeUp(op.results[0]);
-    env_[op.results[0]] = handed ? *handed : Evaluate(op);
+    Env(op.results[0]) = handed ? *handed : Evaluate(op);
   }
 
-  Number Evaluate(const Op& op) const {
+  Number& Env(ValueId v) { return env_[static_cast<size_t>(v.index)]; }
+
+  Number Evaluate(const Op& op) {
     if (op.kind == OpKind::kProgramId)  // which CTA
       return seed_ / 4 % 2 == 0 ? 0 : static_cast<int64_t>(seed_ / 8 % 24);
-    std::vector<int64_t> v;
+    std::vector<int64_t>& v = numbers_;
+    v.clear();
     for (ValueId o : op.operands) {
       if (op.kind == OpKind::kGLoadScalar && o == op.operands[0]) continue;
       const Number n = Get(o);
@@ -455,12 +458,12 @@ class Unroller {
 
   Unrolled made_;
   const Function& fn_;
-  const std::map<ValueId, int64_t>& params_;
   uint64_t seed_;
   BlockId met_;
   int warps_ = 0;  // of the role
   std::vector<Event>* out_ = nullptr;
-  std::map<ValueId, Number> env_;
+  std::vector<Number> env_;       // by value; nothing: not known
+  std::vector<int64_t> numbers_;  // of one op
   std::map<ValueId, int64_t> counters_;
   std::map<ValueId, int> first_;
   std::map<ValueId, int64_t> tensors_;
