@@ -148,6 +148,7 @@ void Improve(KernelState& k, const Device& device, const api::Call& call, api::C
   by.device = on.device.get();
   by.seconds = api::kImproveSeconds;
   by.faster = api::kImproveFaster;
+  by.beside = true;
   by.threads = 1;
   by.stop = &stop;
   by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
