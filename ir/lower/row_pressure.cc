@@ -168,17 +168,17 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
   // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
   constexpr int64_t kFew = 32;
-  int64_t streams = 0, in_a_row = 0, elements = 1, rows = 0;
-  bool reread = false, scattered = false, exchanges = false, simt = false, loops = false;
+  int64_t streams = 0, elements = 1, rows = 0;
+  std::map<BlockId, int64_t> in_a_row;  // of each block
+  bool reread = false, scattered = false, exchanges = false, simt = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kSmemLoad) {
       reread = true;
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
     streams += op.kind == OpKind::kGLoad;
-    in_a_row += op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0;
+    if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0) ++in_a_row[op.block];
     simt = simt || op.kind == OpKind::kSimtDot;
-    loops = loops || IsLoop(op.kind);
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
     scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
@@ -200,9 +200,12 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   if (simt) return 0;
   // Tiles of one tensor that are loaded in a row (parts that are added up, divide_reductions.cc):
   // the assembler has as many on their way as it has registers, which is what they are for; told
-  // how many it spilled 4 to 12 bytes of eight.
+  // how many it spilled 4 to 12 bytes of eight. Windows that a turn of a loop loads likewise
+  // (twelve loads of a depthwise convolution by four rows: 880 bytes with 64 registers).
   constexpr int64_t kInARow = 6;
-  if (!loops && in_a_row > kInARow) return 0;
+  if (std::any_of(in_a_row.begin(), in_a_row.end(),
+                  [&](const auto& loads) { return loads.second > kInARow; }))
+    return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
