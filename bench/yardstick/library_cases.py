@@ -74,12 +74,13 @@ def _sequences(make):
                fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)})
     of = "std/models/delta_chunks.tile:gated_delta_"
     yield make("gated_delta_chunks_8x32x4096_d128", of + "states",
-               heads("QKV", d) + gates + heads("WUO", d, "out"), {}, "gated_delta_chunks",
+               heads("QKV", d) + gates + heads("WU", d, "out") + [("G", "f32", (b, h, t), "out")]
+               + heads("O", d, "out"), {}, "gated_delta_chunks",
                2.0 * b * h * t * (4 * 64 * d + 3 * d * d),
                fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)},
-               touched={"W": 0, "U": 0},
-               steps=[(of + "parts", ["K", "V", "beta", "decay", "W", "U"], {}),
-                      (of + "states", ["Q", "K", "W", "U", "decay", "O"], {})])
+               touched={"W": 0, "U": 0, "G": 0},
+               steps=[(of + "parts", ["K", "V", "beta", "decay", *"WUG"], {}),
+                      (of + "states", [*"QKWUGO"], {})])
     d = 64
     state = ("f32", (b, h, d, d))
     yield make("rwkv7_8x4096x32x64", "std/models/rwkv7.tile:rwkv7",

@@ -325,7 +325,7 @@ SEEN = {
     "attention_sinks": lambda t, o: [o[:1, :1]],
     "linear_loss": lambda t, part, at, lse, loss: [lse, loss],
     "retention": lambda t, o: [o[0, :2]], "gated_delta": lambda t, o: [o[0, :2]],
-    "gated_delta_chunks": lambda t, w, u, o: [o[0, :2]],
+    "gated_delta_chunks": lambda t, w, u, g, o: [o[0, :2]],
     "rwkv7": lambda t, y, state: [y[0, :, :2], state[0, :2]],
     "rwkv7_chunks": lambda t, *all: [all[4][0, :, :2], all[-1][0, :2]],
     "selective_scan": lambda t, y: [y[0, :, :64]], "fft": lambda t, y: [y[:, :64]],

@@ -70,20 +70,18 @@ int64_t PlacesKept(const Function& fn) {
   for (const auto& [key, addresses] : kept) registers += addresses;
   return registers;
 }
-// Loads that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+// A load that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+bool ForAnotherTurn(const Function& fn, const Op& load) {
+  if (!load.block.valid()) return false;
+  const Block& body = fn.blocks[load.block];
+  if (!body.parent.valid() || !IsLoop(fn.ops[body.parent].kind) || body.ops.empty()) return false;
+  const std::vector<ValueId>& next = fn.ops[body.ops.back()].operands;
+  return std::find(next.begin(), next.end(), load.results[0]) != next.end();
+}
 int64_t LoadsAhead(const Function& fn) {
-  int64_t loads = 0;
-  for (const Op& op : fn.ops) {
-    if (!IsLoop(op.kind)) continue;
-    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
-    for (OpId id : body) {
-      const Op& load = fn.ops[id];
-      if (load.kind != OpKind::kGLoad) continue;
-      const std::vector<ValueId>& next = fn.ops[body.back()].operands;
-      loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
-    }
-  }
-  return loads;
+  return std::count_if(fn.ops.begin(), fn.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kGLoad && ForAnotherTurn(fn, op);
+  });
 }
 // Iterations that load, store, and hand sums or states on: where each of several tensors lies, and
 // whether that is inside. (Gradients of activations, three tensors: 12 to 124 bytes with 48 to 80
@@ -177,7 +175,8 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
     streams += op.kind == OpKind::kGLoad;
-    if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0) ++in_a_row[op.block];
+    if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0 && !ForAnotherTurn(fn, op))
+      ++in_a_row[op.block];
     simt = simt || op.kind == OpKind::kSimtDot;
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
     scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));

@@ -28,7 +28,7 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kMostTurns = 32;
-constexpr int64_t kMostOps = 512;    // that come of a loop, constants aside
+constexpr int64_t kMostOps = 512;  // that come of a loop, constants aside
 // That a thread loads in all turns. (H200: a causal convolution, 144 bytes, ran at 0.35 of a copy
 // written out, at 0.50 as a loop; depthwise, 90, 0.34 of cuDNN for 0.16.)
 constexpr int64_t kMostBytes = 128;

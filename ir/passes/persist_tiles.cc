@@ -113,7 +113,8 @@ class Persist {
   }
 
   // A loop of products: its loads run ahead. Without one there is nothing to gain here: where a
-  // loop squares what a tile has (the inverse of a chunk), CTAs side by side hide each other's waits.
+  // loop squares what a tile has (the inverse of a chunk), CTAs side by side hide each other's
+  // waits.
   bool HasProductLoop(BlockId block, bool in_loop) const {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
