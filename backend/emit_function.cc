@@ -325,6 +325,12 @@ void Emitter::KeepInvariants(llvm::BranchInst* latch) {
 }
 
 Result<void> Emitter::EmitFor(const ir::Op& op) {
+  ZeroCounters(op);
+  TRY_VOID(EmitForLoop(op));
+  return AddCounters(op);
+}
+
+Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   const ir::BlockId region = op.regions[0];
   const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
   llvm::Value* lo = SameInAllLanes(op, op.operands[0]);

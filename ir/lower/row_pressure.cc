@@ -202,8 +202,13 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // how many it spilled 4 to 12 bytes of eight. Windows that a turn of a loop loads likewise
   // (twelve loads of a depthwise convolution by four rows: 880 bytes with 64 registers).
   constexpr int64_t kInARow = 6;
-  if (std::any_of(in_a_row.begin(), in_a_row.end(),
-                  [&](const auto& loads) { return loads.second > kInARow; }))
+  const bool loops =
+      std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) { return IsLoop(op.kind); });
+  if (std::any_of(in_a_row.begin(), in_a_row.end(), [&](const auto& loads) {
+        const OpId parent = fn.blocks[loads.first].parent;
+        const bool turn = parent.valid() && IsLoop(fn.ops[parent].kind);
+        return loads.second > kInARow && (turn || !loops);
+      }))
     return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
