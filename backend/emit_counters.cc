@@ -99,4 +99,10 @@ Result<void> Emitter::AddCounters(const ir::Op& loop) {
   return Done();
 }
 
+Result<void> Emitter::EmitFor(const ir::Op& op) {
+  ZeroCounters(op);
+  TRY_VOID(EmitForLoop(op));
+  return AddCounters(op);
+}
+
 }  // namespace tilec::backend

@@ -324,12 +324,6 @@ void Emitter::KeepInvariants(llvm::BranchInst* latch) {
   latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
-Result<void> Emitter::EmitFor(const ir::Op& op) {
-  ZeroCounters(op);
-  TRY_VOID(EmitForLoop(op));
-  return AddCounters(op);
-}
-
 Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   const ir::BlockId region = op.regions[0];
   const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
