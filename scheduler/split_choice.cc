@@ -19,9 +19,6 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kMostPacked = 16;
-constexpr int64_t kMostGroups = 8;  // api/schedule_names.cc
-
 // One function, and what was found out about it.
 struct Form {
   explicit Form(ir::Function f) : fn(std::move(f)) {}
@@ -151,7 +148,7 @@ class Forms::Kept {
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       const bool idle = 2 * whole.ctas <= target_.limits.sms || whole.longest_binds;
       if (!target_.Has("clusters") || !idle) return;
-      const int64_t groups = most == ir::isa::kPortableClusterCtas ? kMostGroups : 1;
+      const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
       const int64_t sms = target_.limits.sms;
@@ -216,7 +213,7 @@ class Forms::Kept {
   std::pair<int64_t, Tiles*> ChoosePack(const Question& model) {
     std::pair<int64_t, Tiles*> best = {1, nullptr};
     int64_t fewest = model.TilesOf(plain_.form);
-    for (int64_t heads = 2; heads <= kMostPacked; heads *= 2) {
+    for (int64_t heads = 2; heads <= ir::kMostPacked; heads *= 2) {
       auto at = packed_.find(heads);
       if (at == packed_.end()) {
         FormPtr form = Pack(fn(), heads);
