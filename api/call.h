@@ -42,6 +42,7 @@ struct Call {
   int64_t split = 1;
   int64_t pack = 1;  // instances whose rows are one tile
   bool share_copies = false;
+  bool stays = false;  // CTAs walk over tiles of unequal length, however long that takes to prove
   std::string schedule =
       {};  // that was measured to be best (api/measure.h); "": as the options say
 };

@@ -35,7 +35,7 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
     if (!why) {
       PipelineOptions of = options;
       of.split = of.pack = 1;
-      of.share_copies = false;
+      of.share_copies = of.stays = false;
       of.schedule = fmt::format("solve:split={}", ir::isa::kPortableClusterCtas);
       launches.programs.push_back(
           {std::move(divided.parts), of,

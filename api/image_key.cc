@@ -38,6 +38,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
     key.Add("file", names.at(file)).Add("text", loaded.sources.text(file));
   key.Add("kernel", kernel);
   if (call.share_copies) key.Add("copies", "shared");
+  if (call.stays) key.Add("stays", "yes");
   if (call.split > 1) key.Add("split", fmt::format("{}", call.split));
   if (call.pack > 1) key.Add("pack", fmt::format("{}", call.pack));
   AddValues(key, "static", call.statics);

@@ -83,6 +83,7 @@ KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tu
   tuned.split = form.ctas;
   tuned.pack = form.pack;
   tuned.share_copies = form.share_copies;
+  tuned.stays = form.stays;
   return tuned;
 }
 
@@ -114,6 +115,7 @@ void SetTunes(const KernelState::Tuned& tuned, api::Call* call) {
   call->split = tuned.split;
   call->pack = tuned.pack;
   call->share_copies = tuned.share_copies;
+  call->stays = tuned.stays;
   call->schedule = tuned.schedule;
 }
 
@@ -146,6 +148,7 @@ void Improve(KernelState& k, const Device& device, const api::Call& call, api::C
   by.device = on.device.get();
   by.seconds = api::kImproveSeconds;
   by.faster = api::kImproveFaster;
+  by.beside = true;
   by.threads = 1;
   by.stop = &stop;
   by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
@@ -247,9 +250,9 @@ Result<api::Call> Bind(KernelState& k, const Args& args, const Where& where, Dia
 // Within one kernel an image is told by what is compiled in; its key, which other processes know it
 // by, has the texts of all files in it.
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
-  const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
-                                  std::to_string(call.pack) + " " +
-                                  std::to_string(call.share_copies) + " " + call.schedule;
+  const std::string compiled_in =
+      FactsText(call) + std::to_string(call.split) + " " + std::to_string(call.pack) + " " +
+      std::to_string(call.share_copies) + std::to_string(call.stays) + " " + call.schedule;
   std::lock_guard<std::mutex> lock(k.mutex);
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();

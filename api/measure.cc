@@ -44,13 +44,19 @@ std::string WithTime(const TuneCandidate& c) {
 }
 
 std::string KeyOf(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                  const PipelineOptions& options, const runtime::Device& device) {
+                  const PipelineOptions& options, const MeasureBy& by) {
   PipelineOptions plain = options;
   plain.ptxas.clear();
   return runtime::CacheKey()
-      .Add("measured", TuneKey(loaded, signature, call, plain))
-      .Add("device", device.description())
+      .Add(by.beside ? "measured beside" : "measured", TuneKey(loaded, signature, call, plain))
+      .Add("device", by.device->description())
       .Hex();
+}
+
+std::string FirstError(const DiagSink& diags, const char* otherwise) {
+  for (const Diagnostic& d : diags.all())
+    if (d.def->severity == Severity::kError) return d.message;
+  return otherwise;
 }
 
 std::optional<TunesRow> Kept(const std::string& text) {
@@ -126,12 +132,15 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   Measured out;
   DiagSink quiet;
   const Result<Machine> machine = MachineOf(options, quiet);
-  if (!machine.ok()) return out;
+  if (!machine.ok()) {
+    out.why_not = FirstError(quiet, "its machine is not known");
+    return out;
+  }
   out.row = RowFor(loaded, signature.kernel, call, **machine,
                    by.compiler.empty() ? CompilerVersion() : by.compiler);
   std::string key;
   if (by.device != nullptr && by.cache != nullptr) {
-    key = KeyOf(loaded, signature, call, options, *by.device);
+    key = KeyOf(loaded, signature, call, options, by);
     if (const auto text = by.anew ? std::nullopt : by.cache->Get(key, diags))
       if (auto row = Kept(*text)) {
         out.kept = true;
@@ -180,11 +189,10 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
     if (taken[i]) timed.push_back(different[i]);
   out.failed += different.size() - timed.size();
   if (timed.empty() || timed.front() != 0)
-    return not_measured(quiet.all().empty() ? "its program could not be made"
-                                            : quiet.all().front().message);
-  if (!launches.MakeTensors(quiet))
-    return not_measured(quiet.all().empty() ? "its tensors could not be made"
-                                            : quiet.all().front().message);
+    return not_measured(FirstError(quiet, "its program could not be made"));
+  DiagSink room;
+  if (!launches.MakeTensors(room))
+    return not_measured(FirstError(room, "its tensors could not be made"));
   const Halved halved = Halve(
       timed.size(), 0, {by.seconds}, [&](size_t i, double ms) { return launches.Time(i, ms); },
       [&](int round) { launches.BeginRound(round); });

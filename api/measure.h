@@ -54,9 +54,10 @@ struct MeasureBy {
   runtime::Device* device = nullptr;  // null: there is none, `why_none` says why
   std::string why_none;
   double seconds = 1;
-  double faster = 0.01;          // what another has to be, to take the place of the model's choice
-  size_t threads = 16;           // that compile, at most
-  runtime::StreamId stream = 0;  // that launches are in
+  bool beside = false;   // beside the host's launches: kept apart from what had the device alone
+  double faster = 0.01;  // what another has to be, to take the place of the model's choice
+  size_t threads = 16;   // that compile, at most
+  runtime::StreamId stream = 0;                 // that launches are in
   const std::atomic<bool>* stop = nullptr;      // when it is set, whatever was found is nothing
   const runtime::KernelCache* cache = nullptr;  // may be null
   bool anew = false;                            // what the cache has is not asked for

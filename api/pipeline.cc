@@ -94,6 +94,7 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   wish.wants_persistent = options.schedule == kPersistent;
   wish.clusters = options.schedule == kClusters;
   wish.share_copies = options.share_copies && options.schedule == "solve";
+  wish.stays = wish.wants_persistent || (options.stays && options.schedule == "solve");
   wish.split = std::min(SplitOf(options.schedule).value_or(options.split),
                         ir::isa::kPortableClusterCtas);  // more: api/divided.h
   wish.pack = PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
@@ -131,6 +132,7 @@ PipelineOptions PipelineOptions::For(const Call& call) const {
   PipelineOptions with = *this;
   if (!call.schedule.empty()) with.schedule = call.schedule;
   with.share_copies = call.share_copies;
+  with.stays = call.stays;
   with.split = call.split;
   with.pack = call.pack;
   with.sizes = NamesOf(call);

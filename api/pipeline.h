@@ -52,9 +52,10 @@ struct PipelineOptions {
   std::string ptxas;
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
-  int64_t split = 1;  // CTAs for each tile (`solve`), where that can be; see Call::split
-  int64_t pack = 1;   // instances whose rows are one tile (`solve`); see Call::pack
-  Machine machine;    // null: `target` is read when it is needed
+  bool stays = false;  // see Call::stays
+  int64_t split = 1;   // CTAs for each tile (`solve`), where that can be; see Call::split
+  int64_t pack = 1;    // instances whose rows are one tile (`solve`); see Call::pack
+  Machine machine;     // null: `target` is read when it is needed
   // Values of dims and integer scalars, and what is known of rows then: for predicted times.
   Bindings sizes;
   scheduler::RowStarts row_starts;

@@ -35,6 +35,7 @@ scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signatur
   call->split = choice.ctas;
   call->pack = choice.pack;
   call->share_copies = choice.share_copies;
+  call->stays = choice.stays;
   return choice;
 }
 

@@ -56,6 +56,7 @@ struct KernelState {
     int64_t split = 1;        // CTAs for each tile
     int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
+    bool stays = false;
     std::string schedule = {};  // "": as the options say
     bool operator==(const Tuned&) const = default;
   };

@@ -27,7 +27,8 @@ struct TunePoint {
   bool lowered = false;
   bool by_schedule = false;  // the lowered program has the order of the first schedule found
   bool is_default = false;
-  int64_t lacks = 0;  // registers of a thread; more than 0: ptxas is taken to spill
+  bool awaits = false;  // turns wait for their own copies
+  int64_t lacks = 0;    // registers of a thread; more than 0: ptxas is taken to spill
 };
 
 constexpr size_t kRest = 16;

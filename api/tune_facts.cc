@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tune_facts.h"
 
+#include "ir/queries.h"
 #include "scheduler/copy_lines.h"
+#include "scheduler/extract.h"
 
 namespace tilec::api {
 
@@ -36,6 +38,29 @@ int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowere
     if (op.kind == ir::OpKind::kFor && op.at.file == at.file && op.at.begin == at.begin)
       return std::max<int64_t>(1, lowered.i("step", 1) / std::max<int64_t>(1, op.i("step", 1)));
   return 1;
+}
+
+bool AwaitsCopies(const ir::Function& warps) {
+  int roles = 0;
+  bool copies = false, products = false;
+  for (ir::OpId id : ir::OpsInOrder(warps)) {
+    roles += warps.ops[id].kind == ir::OpKind::kRole;
+    products = products || warps.ops[id].kind == ir::OpKind::kMma;
+    copies = copies || (warps.ops[id].kind == ir::OpKind::kTmaLoad && ir::InLoop(warps, id));
+  }
+  return copies && products && roles <= 1;
+}
+
+bool DoesMore(const ir::Function& fn) {
+  for (ir::OpId loop : scheduler::InnermostLoops(fn))
+    for (ir::BlockId region : fn.ops[loop].regions)
+      for (ir::OpId id : fn.blocks[region].ops)
+        if (const ir::Op& op = fn.ops[id]; op.kind != ir::OpKind::kDot &&
+                                           op.kind != ir::OpKind::kLoad &&
+                                           op.kind != ir::OpKind::kTranspose &&
+                                           !op.results.empty() && fn.type(op.results[0]).is_tile())
+          return true;
+  return false;
 }
 
 }  // namespace tilec::api

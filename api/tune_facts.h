@@ -18,6 +18,13 @@ double CutLines(const ir::Function& fn, const ir::Target& target);
 // copy for each other ask for a part each.
 double AskedFor(const ir::Function& warps);
 
+// Does each turn of a loop of products wait for the copies that it asked for itself? No ring fits,
+// and one role does it all.
+bool AwaitsCopies(const ir::Function& warps);
+
+// Do its innermost loops do more than copy and multiply?
+bool DoesMore(const ir::Function& fn);
+
 // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
 int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered);
 

@@ -3,7 +3,8 @@
 // Registers are taken as they are, whatever the layout: element e of thread t's part p lies in slot
 // p at (e / v)·threads·v + t·v + e mod v elements, v being the width of an access, so the lanes of
 // a warp touch consecutive bytes. A remote read is a load like any other; several are issued before
-// the first is used, for each takes about a microsecond.
+// the first is used, for each takes about a microsecond. Warps that hold nothing of the tile move
+// nothing: of sixteen rows in an instruction of 64, three in four.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
@@ -21,6 +22,19 @@ using ir::OpKind;
 
 namespace {
 constexpr int64_t kInFlight = 64;  // registers of reads that are issued together
+
+// Bit w: warp w of the role holds something of a tile. (A thread's first register has the least
+// coordinates of all of its.)
+uint32_t WarpsThatHold(const ir::Layout& layout, const std::vector<int64_t>& shape, int64_t warps) {
+  uint32_t out = 0;
+  for (int64_t thread = 0; thread < 32 * warps; ++thread) {
+    const std::vector<int64_t> at = layout.ThreadCoord(thread);
+    bool inside = true;
+    for (size_t d = 0; d < shape.size(); ++d) inside = inside && at[d] < shape[d];
+    if (inside) out |= uint32_t{1} << (thread / 32);
+  }
+  return out;
+}
 }  // namespace
 
 // What the warp has written is seen by whoever waits for the phase: lane q arrives at CTA q's
@@ -62,11 +76,18 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   llvm::Value* rank = CallPtx(b_, PtxInst::kClusterRank, {});
   llvm::Value* zero = llvm::Constant::getNullValue(own[0]->getType());
   const Regs nothing(static_cast<size_t>(vector), zero);
+  llvm::Value* holds = nullptr;  // null: always
+  if (const ir::Type& tile = fn_.type(op.operands[0]); tile.layout.valid()) {
+    const uint32_t those = WarpsThatHold(fn_.layout(op.operands[0]), tile.shape, role_.warps);
+    if (those != (uint32_t{1} << role_.warps) - 1)
+      holds = b_.CreateTrunc(b_.CreateLShr(b_.getInt32(those), b_.CreateLShr(role_.thread, I32(5))),
+                             b_.getInt1Ty());
+  }
 
   const auto store = [&](llvm::Value* to, const Regs& regs) {
     for (int64_t e = 0; e < static_cast<int64_t>(regs.size()); e += vector)
-      StoreGlobal(to, e * threads * 4, nullptr, Regs(regs.begin() + e, regs.begin() + e + vector),
-                  d, PtxInst::kStShared);
+      StoreGlobal(to, e * threads * 4, holds, Regs(regs.begin() + e, regs.begin() + e + vector), d,
+                  PtxInst::kStShared);
   };
   const auto combine = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
     if (kind == "add") return ir::IsFloat(d) ? b_.CreateFAdd(x, y) : b_.CreateAdd(x, y);
@@ -90,7 +111,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
       const int64_t end = std::min(count, e + together);
       for (int64_t i = e; i < end; i += vector)
         for (int64_t q = 0; q < ctas; ++q)
-          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, nullptr,
+          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, holds,
                                            nothing, d, PtxInst::kLdCluster))
             read[static_cast<size_t>(q)].push_back(v);
       for (size_t i = 0; i < read[0].size(); ++i) {
@@ -129,7 +150,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
       llvm::Value* there = CallPtx(b_, PtxInst::kMapa, {b_.CreateAdd(mine, I32(q * slot)), I32(q)});
       for (int64_t e = 0; e < count; e += vector)
         for (llvm::Value* v :
-             LoadGlobal(there, e * threads * 4, nullptr, nothing, d, PtxInst::kLdCluster))
+             LoadGlobal(there, e * threads * 4, holds, nothing, d, PtxInst::kLdCluster))
           total.push_back(v);
     }
   } else {

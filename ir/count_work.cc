@@ -88,10 +88,22 @@ class Counter {
         out_.least_bytes += Least(tensor, moved);
         out_.far_bytes += Least(tensor, moved) > cached_bytes_ ? moved : Least(tensor, moved);
       }
+    out_.again_bytes = Again();
     return std::move(out_);
   }
 
  private:
+  double Again() const {
+    constexpr double kOnce = 1.5;  // times that tiles over an edge may come to
+    double held = 0, again = 0;
+    for (const auto& [tensor, moved] : loaded_) {
+      const double least = Least(tensor, moved);
+      if (moved < kOnce * least) continue;
+      held += least;
+      again += moved - least;
+    }
+    return held > static_cast<double>(cached_bytes_) ? again : 0;
+  }
   bool Tile(ValueId v) const { return fn_.type(v).is_tile() && !fn_.type(v).shape.empty(); }
   void Set(ValueId v, Scalar s) { scalars_[static_cast<size_t>(v.index)] = s; }
   const Scalar& At(ValueId v) const { return scalars_[static_cast<size_t>(v.index)]; }

@@ -23,8 +23,11 @@ struct WorkCount {
   double whole_flops = 0;                  // of products, what hangs over an edge included
   double arithmetic = 0;                   // elements of elementwise float ops and of reductions
   double loaded_bytes = 0, stored_bytes = 0;
-  double least_bytes = 0;         // every element touched moves once
-  double far_bytes = 0;           // as loaded and stored, but for tensors that caches hold
+  double least_bytes = 0;  // every element touched moves once
+  double far_bytes = 0;    // as loaded and stored, but for tensors that caches hold
+  // What comes from memory a second time where all instances are gone through again and again: of
+  // tensors that are loaded so often that caches do not hold all of them together.
+  double again_bytes = 0;
   std::map<OpId, int64_t> trips;  // of every `for`, over all instances
   std::map<OpId, int64_t> most;   // of them, of one instance that enters it once
   bool exact = true;

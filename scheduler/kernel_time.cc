@@ -171,6 +171,7 @@ class Outside {
     if (work.products.empty()) busy = *std::max_element(used_.begin(), used_.end());
   }
   double cycles = 0, busy = 0, hot = 0;  // per instance
+  bool combines = false;                 // CTAs of a cluster put together what they have
   std::map<OpId, double> entries;        // of innermost loops, per instance
 
  private:
@@ -196,6 +197,7 @@ class Outside {
   void Add(const Op& op, double times) {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
     if (op.kind == OpKind::kClusterReduce) {
+      combines = true;
       // Written once; then each CTA reads its part of all, and the first collects the sums.
       const ir::Type& tile = fn_.type(op.results[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
@@ -372,7 +374,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
   // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
   // is done before the longest is.
-  if (longest > 1.05 * steady) {
+  time.uneven = longest > 1.05 * steady;
+  if (time.uneven) {
     const double share = full > 1 ? per_round / khz * full * slower(1) : 0;
     const double most = (start + fill + outside.cycles + longest) / khz * slower(rest);
     time.longest_binds = most > share;
@@ -392,12 +395,16 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
   const double all = std::max(per_round / khz * slower(1), asked / full);
   const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
-  const double binding = time.longest_binds || longest > 1.05 * steady
-                             ? std::max(time.compute_ms, time.memory_ms)
-                             : whole * all + (rounds - whole) * few;
+  double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
+                               : whole * all + (rounds - whole) * few;
+  // CTAs that share a tile's loop end and begin together, and nobody copies between their waves.
+  if (outside.combines && rounds > 1)
+    binding =
+        std::max(binding, time.memory_ms + (rounds - 1) * (start + fill + outside.cycles) / khz);
   const auto first = static_cast<double>(std::min(time.ctas, sms));
   time.ms = model.launch_ms + first * model.cta_ms + binding +
-            model.uncovered_share * std::min(time.compute_ms, moved * (whole + fewer) / full);
+            (shape.awaits ? 1 / beside : model.uncovered_share) *
+                std::min(time.compute_ms, moved * (whole + fewer) / full);
   return time;
 }
 

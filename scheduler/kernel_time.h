@@ -62,6 +62,7 @@ struct LaunchShape {
   double written = 1;     // as long as its bytes say takes what is stored
   double leaves = 0;      // cycles more than its bytes say until an instance is stored
   double warpgroups = 0;  // CutWarpgroups, where that is known
+  bool awaits = false;    // each turn waits for its own copies: other CTAs alone cover them
 };
 
 struct KernelTime {
@@ -70,6 +71,7 @@ struct KernelTime {
   double cycles_per_cta = 0;
   double loop_share = 0;  // of those cycles, in steady loops
   int64_t ctas = 0, waves = 0, per_sm = 1;
+  bool uneven = false;         // some tiles take longer than others
   bool longest_binds = false;  // one tile takes longer than its SM's share of all
   // How much of the time is computing, where moving takes longer.
   double busy() const { return memory_ms > compute_ms ? compute_ms / memory_ms : 1; }

@@ -5,11 +5,13 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
+#include "ir/passes/persist_tiles.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
@@ -75,6 +77,8 @@ class Question {
   std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false) {
     const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
+    if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
+      again_ms = 1e-6 * work.again_bytes / gbs;
     if (work.instances == 0) return std::nullopt;
     const Sharing sharing =
         SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
@@ -106,7 +110,7 @@ class Question {
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
   }
-  double whole_flops = 0;
+  double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
   const ir::Target& target_;
@@ -145,6 +149,12 @@ class Forms::Kept {
       choice.share_copies = shared && stays && shared->ms < stays->ms;
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
     }
+    if (alone->uneven && CanStay()) {
+      std::optional<KernelTime> stays = model.TimeOf(plain_.form, 1, 1, true);
+      if (stays) stays->ms += target_.model.again_share * model.again_ms;
+      choice.stays = stays && stays->ms < (1 - target_.model.tune_margin) * alone->ms;
+      if (choice.stays) take(*stays);
+    }
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       const bool idle = 2 * whole.ctas <= target_.limits.sms || whole.longest_binds;
       if (!target_.Has("clusters") || !idle) return;
@@ -153,10 +163,15 @@ class Forms::Kept {
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
       const int64_t sms = target_.limits.sms;
       const int64_t together = sms - sms % most - target_.model.sms_beside_clusters;
-      for (int64_t ctas = 2; ctas <= most * groups; ctas *= 2) {
+      // As many groups as there is room for, too: of one tile 15 in place of 8.
+      std::vector<int64_t> counts;
+      for (int64_t ctas = 2; ctas <= most; ctas *= 2) counts.push_back(ctas);
+      const int64_t fullest = std::min(groups, together / (whole.ctas * most));
+      for (int64_t g = 2; g < fullest; g *= 2) counts.push_back(g * most);
+      if (fullest > 1) counts.push_back(fullest * most);
+      for (const int64_t ctas : counts) {
         std::optional<KernelTime> time;
         if (ctas > most) {
-          if (whole.ctas * ctas > together) break;
           if (Divided* const divided = tiles.InGroups(ctas / most, most))
             time = model.TimeOf(*divided, most);
         } else {
@@ -209,6 +224,15 @@ class Forms::Kept {
     }
   };
 
+  // May CTAs walk over its tiles?
+  bool CanStay() {
+    if (!can_stay_) {
+      ir::Function walks = fn();
+      can_stay_ = !ir::PersistTiles(walks, target_.limits.sms);
+    }
+    return *can_stay_;
+  }
+
   // As many instances in a tile as leave the fewest tiles; 1: as it is.
   std::pair<int64_t, Tiles*> ChoosePack(const Question& model) {
     std::pair<int64_t, Tiles*> best = {1, nullptr};
@@ -232,6 +256,7 @@ class Forms::Kept {
   const ir::Target& target_;
   Tiles plain_;
   FormPtr clustered_;
+  std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<Tiles>> packed_;  // by instances; null: an obstacle
 };
 

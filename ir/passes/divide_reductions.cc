@@ -204,9 +204,24 @@ class Divide {
     std::vector<ValueId> all(loop.results.size()), own;
     ValueId reference;  // where a row has seen nothing but −∞: 0, if the loop does not say what
     const auto& rescaled = found_.rescaled;
+    if (rescaled)
+      for (int64_t g = 0; g < groups_; ++g) own.push_back(part(rescaled->reference, g));
+    // Some groups' loads in front of all that uses them: one wait for these, not one for each.
+    const auto together = static_cast<size_t>(std::max<int64_t>(1, kHeldElements / Largest(fn)));
+    std::vector<std::vector<ValueId>> parts;  // of each group, of each result
+    const auto load = [&] {
+      const auto groups = static_cast<size_t>(groups_);
+      for (const size_t end = std::min(groups, parts.size() + together); parts.size() < end;) {
+        std::vector<ValueId> next(all.size());
+        for (size_t i = 0; i < all.size(); ++i)
+          if (!rescaled || i != rescaled->reference)
+            next[i] = part(i, static_cast<int64_t>(parts.size()));
+        parts.push_back(std::move(next));
+      }
+    };
+    load();
     if (rescaled) {
       ValueId& largest = all[rescaled->reference];
-      for (int64_t g = 0; g < groups_; ++g) own.push_back(part(rescaled->reference, g));
       for (ValueId m : own) largest = combined("max", largest, m);
       reference = largest;
       if (!rescaled->guarded) {
@@ -216,19 +231,19 @@ class Divide {
         reference = b.Value(OpKind::kSelect, {none, b.Constant(type, 0), largest}, type);
       }
     }
-    // Group by group: few tiles are held at a time.
-    for (int64_t g = 0; g < groups_; ++g)
+    for (size_t g = 0; g < static_cast<size_t>(groups_); ++g) {
+      if (g == parts.size()) load();
       for (size_t i = 0; i < all.size(); ++i) {
         if (rescaled && i == rescaled->reference) continue;
-        ValueId next = part(i, g);
+        ValueId next = parts[g][i];
         if (rescaled)
           if (const auto sum = rescaled->sums.find(i); sum != rescaled->sums.end()) {
-            ValueMap map = {{rescaled->old, own[static_cast<size_t>(g)]},
-                            {rescaled->next, reference}};
+            ValueMap map = {{rescaled->old, own[g]}, {rescaled->next, reference}};
             next = b.Binary(OpKind::kMul, next, Cloned(b, fn, sum->second, map));
           }
         all[i] = combined(found_.kinds[i], all[i], next);
       }
+    }
     Forwarding forward(fn);
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const ValueId start = loop.operands[2 + i];
@@ -242,7 +257,17 @@ class Divide {
     return fn;
   }
 
+  // Elements of the largest tile that a group has.
+  int64_t Largest(const Function& fn) const {
+    int64_t most = 1;
+    for (ValueId result : fn_.ops[found_.loop].results)
+      most = std::max(most, fn.type(result).elements());
+    return most;
+  }
+
   static constexpr int64_t kAligned = 256;  // of what the runtime allocates
+  // Of parts that are loaded together: 128 registers of each of 128 threads.
+  static constexpr int64_t kHeldElements = 16384;
   const Function& fn_;
   const int64_t groups_;
   LongReduction found_;

@@ -12,7 +12,7 @@
 
 namespace tilec::ir {
 
-constexpr int64_t kMostGroups = 8;  // of CTAs, each a cluster
+constexpr int64_t kMostGroups = 16;  // of CTAs, each a cluster
 
 struct Division {
   Function parts;      // a grid with a range of groups; writes what each group of them has

@@ -8,6 +8,7 @@
 
 #include <set>
 
+#include "api/tune_facts.h"
 #include "ir/warp_check/rate.h"
 #include "tests/unit/api/loaded.h"
 
@@ -90,6 +91,95 @@ TEST_F(SplitTest, AttentionOfFewTiles) {
   EXPECT_EQ(many.ctas, 1);
   EXPECT_EQ(choice(64, 8, 1, 64).ctas, 1);  // nothing to share
   EXPECT_EQ(choice(64, 8, 2048, 2048).pack, 1);
+}
+
+// Causal tiles take unequally long. CTAs that walk over them save a beginning and an end of each,
+// and go through all heads in every round: 56 us and 48 at S = 512 on an H200, 113 and 108 at 2048,
+// but 727 and 783 at 4096 and 2459 and 2804 at 8192 of two batches, where the keys of all heads are
+// more than the cache holds. (Turns are few or many, tiles equally long: nothing to choose.)
+TEST_F(SplitTest, CtasStayByTheSizes) {
+  Load("std/attention.tile", "attention");
+  const auto call = [&](int64_t b, int64_t h, int64_t s, bool causal) {
+    return Of({{"B", b},
+               {"H", h},
+               {"G", h},
+               {"S", s},
+               {"L", s},
+               {"D", int64_t{64}},
+               {"BQ", int64_t{192}},
+               {"BKV", int64_t{128}},
+               {"scale", 0.125},
+               {"causal", causal}});
+  };
+  const auto stays = [&](int64_t b, int64_t h, int64_t s, bool causal) {
+    return SplitFor(loaded_, signature_, {}, call(b, h, s, causal)).stays;
+  };
+  EXPECT_TRUE(stays(16, 16, 512, true));
+  EXPECT_TRUE(stays(1, 64, 2048, true));
+  EXPECT_FALSE(stays(2, 64, 4096, true));
+  EXPECT_FALSE(stays(2, 64, 8192, true));
+  EXPECT_FALSE(stays(16, 16, 512, false));
+  EXPECT_FALSE(stays(1, 4, 512, true));  // twelve tiles
+  // What is chosen is part of the key, and the program has it.
+  Call chosen = call(16, 16, 512, true);
+  const auto grid = [&] {
+    DiagSink diags;
+    const auto warps = Lowered(chosen, PipelineOptions().For(chosen), diags);
+    EXPECT_TRUE(warps);
+    Bindings all = warps->statics;
+    for (const auto& [name, value] : NamesOf(chosen)) all[name] = value;
+    return Eval(warps->launch.grid, all).value_or(0);
+  };
+  const std::string key = ImageKey(loaded_, "attention", chosen, {});
+  EXPECT_EQ(grid(), 3 * 16 * 16);
+  chosen.stays = true;
+  EXPECT_EQ(grid(), 132);
+  EXPECT_NE(ImageKey(loaded_, "attention", chosen, {}), key);
+}
+
+// Keys of 256 columns by 112: no ring has room, and each turn waits for its own copies, which the
+// model counts in full (25 batches of 7778 keys in tiles of 96, without rings: 0.55 of cuDNN on an
+// H200, where 55 us were predicted).
+TEST_F(SplitTest, TurnsThatWaitForTheirCopiesAreTold) {
+  Load("std/attention.tile", "attention");
+  for (const int64_t keys : {64, 112}) {
+    const Call call = Of({{"B", int64_t{1}},
+                          {"H", int64_t{8}},
+                          {"G", int64_t{8}},
+                          {"D", int64_t{256}},
+                          {"BQ", int64_t{128}},
+                          {"BKV", keys},
+                          {"scale", 0.0625},
+                          {"causal", false}});
+    DiagSink diags;
+    const auto warps = Lowered(call, {}, diags);
+    ASSERT_TRUE(warps);
+    EXPECT_EQ(AwaitsCopies(*warps), keys == 112) << keys;
+  }
+}
+
+// Sixteen rows fill one warp in four of what combines them: the others read nothing from the other
+// CTAs, and say so by a predicate.
+TEST_F(SplitTest, WarpsThatHoldNothingExchangeNothing) {
+  Load("std/matmul.tile", "gemm");
+  for (const int64_t rows : {16, 64}) {
+    const Call call = Of({{"BM", rows}, {"BN", int64_t{64}}, {"BK", int64_t{64}}});
+    PipelineOptions options;
+    options.schedule = "solve:split=4";
+    DiagSink diags;
+    const auto warps = Lowered(call, options, diags);
+    ASSERT_TRUE(warps);
+    const auto image = MakeImage(loaded_, *warps, options, nullptr, diags);
+    ASSERT_TRUE(image.ok());
+    int reads = 0, guarded = 0;
+    for (size_t at = image->ptx.find("ld.shared::cluster"); at != std::string::npos;
+         at = image->ptx.find("ld.shared::cluster", at + 1)) {
+      ++reads;
+      guarded += image->ptx.substr(image->ptx.rfind('\n', at), 8).find('@') != std::string::npos;
+    }
+    EXPECT_GT(reads, 0);
+    EXPECT_EQ(guarded, rows == 16 ? reads : 0);
+  }
 }
 
 TEST_F(SplitTest, ItIsPartOfTheKeyAndOfTheLaunch) {

@@ -187,6 +187,39 @@ TEST_F(TuneTest, ThinProductsWhoseRowsCutLinesShareCopies) {
   }
 }
 
+// Measured on an H200 (docs/perf_log.md, "late evening"): what is chosen is the faster one.
+TEST_F(TuneTest, AttentionOfFewTilesOrTurns) {
+  Load("std/attention.tile", "attention");
+  struct Row {
+    int64_t b, h, g, s, l, d;
+    bool causal;
+    int64_t rows, split;  // of the tile; CTAs for each
+  };
+  for (const Row& r :
+       {Row{16, 16, 16, 512, 512, 64, true, 128, 1},      // 43.2 us, in 192 rows 49.1
+        Row{8, 12, 12, 1024, 1024, 64, true, 128, 1},     // 49.7, 54.6
+        Row{25, 2, 1, 1, 7778, 256, false, 16, 4},        // 60.2, in eight CTAs 69.0
+        Row{1, 64, 8, 2048, 2048, 128, true, 128, 1},     // as its author wrote it
+        Row{2, 64, 64, 4096, 4096, 64, true, 192, 1}}) {  // likewise, and CTAs come and go
+    Call call = Of({{"B", r.b},
+                    {"H", r.h},
+                    {"G", r.g},
+                    {"S", r.s},
+                    {"L", r.l},
+                    {"D", r.d},
+                    {"scale", 0.125},
+                    {"causal", r.causal}});
+    const TuneChoice choice = Choose(call);
+    for (const auto& [name, value] : choice.values) call.statics[name] = call.all[name] = value;
+    const auto rows = choice.values.find("BQ");
+    EXPECT_EQ(
+        rows == choice.values.end() ? (r.d == 64 ? 192 : 128) : std::get<int64_t>(rows->second),
+        r.rows)
+        << r.s;
+    EXPECT_EQ(SplitFor(loaded_, signature_, {}, call).ctas, r.split) << r.s;
+  }
+}
+
 // 134 million elements: the default reads a row twice (10 bytes an element, and writes 4); tiles
 // whose rows are kept move 9 bytes.
 TEST_F(TuneTest, RowsThatAreReadAgainGetTilesThatKeepThem) {
