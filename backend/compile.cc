@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "backend/architecture.h"
 #include "backend/backend.h"
@@ -13,6 +14,7 @@
 #include "backend/emitter.h"
 #include "backend/nvptx.h"
 #include "backend/shared_map.h"
+#include "ir/narrow_dims.h"
 
 namespace tilec::backend {
 namespace {
@@ -132,6 +134,10 @@ Result<KernelImage> Compile(const ir::Function& fn, const SourceMap& sources,
   if (!EmitPtx(emitter.module(), cpu, options.llvm_ir_optimized, &ptx, &error)) return failed();
   Finish(Labelled(*architecture, std::move(ptx)), fn, sources, options, &emitter.image());
   DescribeProgram(fn, &emitter.image());
+  const std::set<std::string> narrow = ir::NarrowDims(fn);
+  for (const ir::Param& p : fn.params)
+    if (p.kind == ir::ParamKind::kDim && !narrow.contains(p.name))
+      emitter.image().wide.push_back(p.name);
   return std::move(emitter.image());
 }
 

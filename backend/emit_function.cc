@@ -324,7 +324,7 @@ void Emitter::KeepInvariants(llvm::BranchInst* latch) {
   latch->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
-Result<void> Emitter::EmitFor(const ir::Op& op) {
+Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   const ir::BlockId region = op.regions[0];
   const std::vector<ir::ValueId>& args = fn_.blocks[region].args;
   llvm::Value* lo = SameInAllLanes(op, op.operands[0]);

@@ -379,6 +379,10 @@ void AddTogether(llvm::IRBuilder<>& b, llvm::Value* address, int64_t offset, llv
 }  // namespace
 
 Result<void> Emitter::EmitGAtomic(const ir::Op& op) {
+  if (op.results.empty() && op.attr("scratch")) {
+    EmitCounted(op);
+    return Done();
+  }
   const ir::ValueId tile = op.operands[1];
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 2, true);

@@ -111,6 +111,7 @@ class Emitter {
   Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
   Result<void> EmitRoleRegion(const ir::Op& op);
   Result<void> EmitFor(const ir::Op& op);
+  Result<void> EmitForLoop(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
   bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
   Regs AtEnd(const ir::Op& loop, size_t carried, Regs words);
@@ -206,6 +207,11 @@ class Emitter {
   Result<void> EmitGLoad(const ir::Op& op);
   Result<void> EmitGStore(const ir::Op& op);
   Result<void> EmitGAtomic(const ir::Op& op);
+  // emit_counters.cc
+  std::vector<ir::OpId> CountersAround(const ir::Op& loop);
+  void ZeroCounters(const ir::Op& loop);
+  Result<void> AddCounters(const ir::Op& loop);
+  void EmitCounted(const ir::Op& op);
   // emit_rows.cc
   struct RowPlace;
   struct RowAccess;

@@ -91,6 +91,14 @@ class Reader {
         out->push_back(std::move(e));
     });
   }
+  void Read(const char* key, std::vector<std::string>* out) {
+    Each(key, [&](const Json& j, const std::string& name) {
+      if (j.is_string())
+        out->push_back(j.get<std::string>());
+      else
+        Fail(name, "is not a string");
+    });
+  }
   void Read(const char* key, std::vector<int64_t>* out) {
     Each(key, [&](const Json& j, const std::string& name) {
       int64_t v = 0;
@@ -224,6 +232,7 @@ std::string ToJson(const KernelImage& image) {
     scalars.push_back({{"name", s.name}, {"dtype", s.dtype}});
   Json& statics = out["statics"] = Json::object();
   for (const auto& [name, value] : image.statics) statics[name] = value;
+  if (!image.wide.empty()) out["wide"] = image.wide;
   Json& maps = out["tensor_maps"] = Json::array();
   for (const TensorMapRecipe& m : image.tensor_maps)
     maps.push_back({{"tensor", m.tensor},
@@ -327,6 +336,7 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
     out.scalars.push_back(std::move(arg));
   });
   r.Members("statics", [&](const std::string& name, int64_t v) { out.statics[name] = v; });
+  if (json.is_object() && json.contains("wide")) r.Read("wide", &out.wide);
   r.Objects("tensor_maps", [&](Reader& m) {
     TensorMapRecipe recipe;
     m.Read("tensor", &recipe.tensor);

@@ -99,6 +99,8 @@ struct KernelImage {
   std::vector<TensorArg> work;
   std::vector<ScalarArg> scalars;
   Bindings statics;  // dims, consts and tunes this image was specialised for
+  // Dims that may be 2³¹ or more: no position along them is a number of 32 bits.
+  std::vector<std::string> wide;
   std::vector<TensorMapRecipe> tensor_maps;
   std::vector<EntryParam> params;
   std::vector<Fact> facts;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/row_run.h"
 
+#include <algorithm>
+
 #include "ir/isa.h"
 #include "ir/layout_scratch.h"
 #include "ir/queries.h"
@@ -51,7 +53,50 @@ int64_t RowRunBytes(const RowRun& run, DType dtype) {
   return RoundUp(run.rows * run.columns * ByteSize(dtype) + kRunAlign - 1, kRunAlign);
 }
 
-bool MeetsInScratch(const Op& op) { return op.attr("scratch") != nullptr && op.i("scratch") >= 0; }
+bool MeetsInScratch(const Op& op) {
+  const bool counts = op.kind == OpKind::kGAtomic && op.results.empty();
+  return op.attr("scratch") != nullptr && op.i("scratch") >= 0 && !counts;
+}
+
+int64_t CountersOf(const Function& fn, const Op& atomic) {
+  constexpr int64_t kMost = 4096;
+  const Param* tensor = fn.param(atomic.operands[0]);
+  if (!tensor || tensor->dims.empty()) return 0;
+  const Expr last = Simplify(tensor->dims.back(), fn.statics);
+  return last.is_const() && last.value <= kMost ? std::max<int64_t>(last.value, 0) : 0;
+}
+
+OpId CountsIn(const Function& fn, OpId atomic) {
+  const Op& op = fn.ops[atomic];
+  if (op.kind != OpKind::kGAtomic || !op.results.empty() || op.s("kind") != "add") return {};
+  const Type& value = fn.type(op.operands[1]);
+  const std::string& modes = op.s("modes");
+  if (!IsInteger(value.dtype) || ByteSize(value.dtype) != 4 || modes.back() != 'g' ||
+      std::count(modes.begin(), modes.end(), 's') + 1 != std::ssize(modes))
+    return {};
+  const int64_t counters = CountersOf(fn, op);
+  if (counters == 0 || value.elements() < counters) return {};
+  OpId loop;
+  for (OpId around = LoopAround(fn, atomic); around.valid(); around = LoopAround(fn, around))
+    loop = around;
+  if (!loop.valid() || fn.ops[loop].kind != OpKind::kFor) return {};
+  for (size_t d = 0; d + 1 < modes.size(); ++d) {
+    const Value& at = fn.values[op.operands[2 + d]];
+    const BlockId block = at.def.valid() ? fn.ops[at.def].block : at.block;
+    const OpId owner = block.valid() ? fn.blocks[block].parent : OpId();
+    if (owner.valid() && (owner == loop || IsWithin(fn, owner, loop))) return {};
+  }
+  int roles = 0;
+  for (const OpId id : OpsInOrder(fn)) {
+    const Op& other = fn.ops[id];
+    roles += other.kind == OpKind::kRole;
+    const bool touches = !other.operands.empty() && other.operands[0] == op.operands[0];
+    const bool adds =  // in whatever order
+        other.kind == OpKind::kGAtomic && other.results.empty() && other.s("kind") == "add";
+    if (other.kind == OpKind::kMma || (touches && !adds)) return {};
+  }
+  return roles == 1 ? loop : OpId();
+}
 
 int64_t ScratchBytesOf(const Function& fn, const Op& op) {
   switch (op.kind) {
@@ -64,6 +109,7 @@ int64_t ScratchBytesOf(const Function& fn, const Op& op) {
       return ConvertScratchBytes(fn.type(op.operands[0]), fn.layout(op.operands[0]),
                                  fn.layout(op.results[0]));
     case OpKind::kGAtomic:
+      if (op.results.empty()) return CountersOf(fn, op) * ByteSize(fn.type(op.operands[1]).dtype);
       return FetchScratchBytes(fn.type(op.operands[1]), &fn.layout(op.operands[1]));
     case OpKind::kGAtomicScalar: return FetchScratchBytes(fn.type(op.operands[1]), nullptr);
     case OpKind::kWarpRearrange: return RearrangeScratchBytes(fn.type(op.operands[0]));

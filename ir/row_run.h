@@ -36,4 +36,12 @@ bool MeetsInScratch(const Op& op);
 // Of any op with `scratch` ≥ 0: how many bytes from there it uses.
 int64_t ScratchBytesOf(const Function& fn, const Op& op);
 
+// The outermost loop around the op, if it counts there: a warp op that adds numbers of 32 bits, in
+// places that are found element by element along the last dim, to one row whose place does not
+// change in the loop, and that nobody reads or stores. Its counters may then be in shared memory
+// (`scratch`), zero in front of the loop, and what they came to is added behind it.
+OpId CountsIn(const Function& fn, OpId atomic);
+// How many counters the row has; 0 where that is not known or they are too many.
+int64_t CountersOf(const Function& fn, const Op& atomic);
+
 }  // namespace tilec::ir

@@ -331,7 +331,10 @@ bool Verifier::CheckWarpAtomic(const Op& op) {
   const bool scalar = op.kind == OpKind::kGAtomicScalar;
   if (scalar ? !CheckScalarAccess(op, true, true) : !CheckAccess(op, true, true)) return false;
   if (op.results.empty())
-    return !op.attr("scratch") || Fail(kVerifyForm, op, "scratch, and nothing to hand on");
+    return !op.attr("scratch") ||
+           (CheckScratch(op, ScratchBytesOf(fn_, op)) &&
+            (ScratchBytesOf(fn_, op) > 0 ||
+             Fail(kVerifyForm, op, "scratch, and nothing to hand on or to count")));
   if (!op.attr("scratch")) return Fail(kVerifyForm, op, "a result, and no `scratch`");
   return CheckScratch(op, ScratchBytesOf(fn_, op));
 }

@@ -160,7 +160,8 @@ class Binder {
       Error(kNegativeExtent, "extent of dim", i, t.name, extent);
       return;
     }
-    if (extent > INT32_MAX) Error(kDimTooLarge, i, t.name, extent);
+    if (extent > INT32_MAX && !MayBeWide(t.dims[i]))
+      Error(kDimTooLarge, i, t.name, extent, sig_.kernel);
     if (!v.strides.empty()) {
       if (v.strides[i] < 0)
         Error(kNegativeExtent, "stride of dim", i, t.name, v.strides[i])
@@ -171,6 +172,14 @@ class Binder {
     const Expr& e = t.dims[i];
     if (e.op == Expr::Op::kName)
       Bind(e.name, extent, fmt::format("dim {} of tensor `{}`", i, t.name));
+  }
+
+  bool MayBeWide(const Expr& dim) const {
+    if (!sig_.wide) return true;
+    const std::vector<std::string> names = NamesIn(dim);
+    return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      return std::find(sig_.wide->begin(), sig_.wide->end(), name) != sig_.wide->end();
+    });
   }
 
   // Every division exact?

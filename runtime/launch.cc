@@ -59,7 +59,8 @@ class Planner {
       : image_(image), args_(args), diags_(diags), errors_before_(diags.errors()), at_(work) {}
 
   Result<LaunchPlan> Run() {
-    const SignatureView signature{image_.name, &image_.tensors, &image_.scalars, &image_.statics};
+    const SignatureView signature{image_.name, &image_.tensors, &image_.scalars, &image_.statics,
+                                  &image_.wide};
     TRY(names_, BindArguments(signature, args_, diags_));
     for (const backend::TensorArg& t : image_.work) PlanWork(t);
     CheckStorage();

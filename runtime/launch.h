@@ -67,6 +67,8 @@ struct SignatureView {
   const std::vector<backend::TensorArg>* tensors = nullptr;
   const std::vector<backend::ScalarArg>* scalars = nullptr;
   const Bindings* statics = nullptr;  // may be null
+  // Of a compiled kernel: the dims that may be 2³¹ or more. Null: that is not known yet.
+  const std::vector<std::string>* wide = nullptr;
 };
 
 // Dims bound by the tensors (and `args.dims`), integer scalars, and `T.stride<i>`. Checks names,

@@ -72,6 +72,15 @@ def _sequences(make):
                heads("QKV", d) + gates + heads("O", d, "out"), {}, "gated_delta",
                2.0 * b * h * t * (4 * 64 * d + 3 * d * d),
                fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)})
+    of = "std/models/delta_chunks.tile:gated_delta_"
+    yield make("gated_delta_chunks_8x32x4096_d128", of + "states",
+               heads("QKV", d) + gates + heads("WU", d, "out") + [("G", "f32", (b, h, t), "out")]
+               + heads("O", d, "out"), {}, "gated_delta_chunks",
+               2.0 * b * h * t * (4 * 64 * d + 3 * d * d),
+               fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)},
+               touched={"W": 0, "U": 0, "G": 0},
+               steps=[(of + "parts", ["K", "V", "beta", "decay", *"WUG"], {}),
+                      (of + "states", [*"QKWUGO"], {})])
     d = 64
     state = ("f32", (b, h, d, d))
     yield make("rwkv7_8x4096x32x64", "std/models/rwkv7.tile:rwkv7",
@@ -79,6 +88,19 @@ def _sequences(make):
                + [("state_in", *state, "in"), ("Y", "bf16", (b, t, h, d), "out"),
                   ("state_out", *state, "out")], {}, "rwkv7",
                fill={"A": ("small",), "B": ("small",)})
+    of, each, chunk = "std/models/rwkv7_chunks.tile:rwkv7_", (b, t, h, d), (b, h, t // 64, d, d)
+    yield make("rwkv7_chunks_8x4096x32x64", of + "states",
+               [(x, "bf16", each, "in") for x in "RWKVAB"] + [("state_in", *state, "in")]
+               + [(x, "bf16", each, "out") for x in ("P", "U", "Q", "Y0", "Y")]
+               + [(x, "bf16", chunk, "out") for x in "MS"]
+               + [("total", "f32", chunk[:-1], "out"), ("state_out", *state, "out")], {},
+               "rwkv7_chunks",
+               fill={"A": ("small",), "B": ("small",), "W": ("decay",)},
+               touched=dict.fromkeys(("P", "U", "Q", "Y0", "M", "S", "total"), 0),
+               steps=[(of + "parts", ["W", "K", "V", "A", "B", "P", "U"], {}),
+                      (of + "chunks", [*"RWKVBPUQ", "Y0", "M", "S", "total"], {}),
+                      (of + "states", ["Q", "Y0", "M", "S", "total", "state_in", "Y", "state_out"],
+                       {})])
     c, n = 4096, 16
     each = ("f32", (c,), "in")
     yield make("selective_scan_8x4096x4096", "std/models/selective.tile:selective_scan",
@@ -100,9 +122,10 @@ def _images(make, n=32):
                [("dY", "bf16", small, "in"), ("at", "u8", small, "in"), ("dX", "bf16", big, "out")],
                {}, "max_pool_back", fill={"at": ("integers", 0, 9)})
     x = ("bf16", (n, 56, 56, 256))
-    yield make("depthwise_32x56x56x256", "std/models/conv_more.tile:depthwise",
-               [("X", *x, "in"), ("F", "f32", (3, 3, 256), "in"), ("Y", *x, "out")], {},
-               "depthwise")
+    for kernel in ("depthwise", "depthwise_3x3"):
+        yield make(f"{kernel}_32x56x56x256", f"std/models/conv_more.tile:{kernel}",
+                   [("X", *x, "in"), ("F", "f32", (3, 3, 256), "in"), ("Y", *x, "out")], {},
+                   "depthwise")
     x = ("bf16", (n, 56, 56, 4, 64))
     yield make("conv2d_grouped_32x56x56_4x64", "std/models/conv_more.tile:conv2d_grouped",
                [("X", *x, "in"), ("F", "bf16", (4, 3, 3, 64, 64), "in"), ("Y", *x, "out")], {},

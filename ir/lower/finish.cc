@@ -15,6 +15,7 @@
 #include "ir/lower/widest_product.h"
 #include "ir/matrix_unit.h"
 #include "ir/queries.h"
+#include "ir/row_run.h"
 
 namespace tilec::ir {
 
@@ -90,6 +91,17 @@ void Place(Emitted& emitted, ProgramPlan& plan) {
       out.ops[op].set("alone", alone.at(op));
       top = RoundUp(top + bytes, 128);
     }
+  }
+  // Counters: nobody else has these bytes meanwhile. Those of one row are the same ones.
+  std::map<std::vector<ValueId>, int64_t> counters;
+  for (OpId id : OpsInOrder(out)) {
+    if (!CountsIn(out, id).valid()) continue;
+    Op& op = out.ops[id];
+    std::vector<ValueId> row(op.operands.begin(), op.operands.end() - 1);
+    row.erase(row.begin() + 1);  // the value
+    const auto [at, fresh] = counters.try_emplace(std::move(row), top);
+    op.set("scratch", at->second);
+    if (fresh) top = RoundUp(top + ScratchBytesOf(out, op), 128);
   }
   plan.scratch_bytes = top - first;
   plan.barriers_at = top;

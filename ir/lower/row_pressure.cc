@@ -70,20 +70,18 @@ int64_t PlacesKept(const Function& fn) {
   for (const auto& [key, addresses] : kept) registers += addresses;
   return registers;
 }
-// Loads that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+// A load that a loop makes for a turn to come (ir/passes/read_ahead.cc).
+bool ForAnotherTurn(const Function& fn, const Op& load) {
+  if (!load.block.valid()) return false;
+  const Block& body = fn.blocks[load.block];
+  if (!body.parent.valid() || !IsLoop(fn.ops[body.parent].kind) || body.ops.empty()) return false;
+  const std::vector<ValueId>& next = fn.ops[body.ops.back()].operands;
+  return std::find(next.begin(), next.end(), load.results[0]) != next.end();
+}
 int64_t LoadsAhead(const Function& fn) {
-  int64_t loads = 0;
-  for (const Op& op : fn.ops) {
-    if (!IsLoop(op.kind)) continue;
-    const std::vector<OpId>& body = fn.blocks[op.regions[0]].ops;
-    for (OpId id : body) {
-      const Op& load = fn.ops[id];
-      if (load.kind != OpKind::kGLoad) continue;
-      const std::vector<ValueId>& next = fn.ops[body.back()].operands;
-      loads += std::find(next.begin(), next.end(), load.results[0]) != next.end();
-    }
-  }
-  return loads;
+  return std::count_if(fn.ops.begin(), fn.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kGLoad && ForAnotherTurn(fn, op);
+  });
 }
 // Iterations that load, store, and hand sums or states on: where each of several tensors lies, and
 // whether that is inside. (Gradients of activations, three tensors: 12 to 124 bytes with 48 to 80
@@ -168,17 +166,18 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
   // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
   constexpr int64_t kFew = 32;
-  int64_t streams = 0, in_a_row = 0, elements = 1, rows = 0;
-  bool reread = false, scattered = false, exchanges = false, simt = false, loops = false;
+  int64_t streams = 0, elements = 1, rows = 0;
+  std::map<BlockId, int64_t> in_a_row;  // of each block
+  bool reread = false, scattered = false, exchanges = false, simt = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kSmemLoad) {
       reread = true;
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
     streams += op.kind == OpKind::kGLoad;
-    in_a_row += op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0;
+    if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0 && !ForAnotherTurn(fn, op))
+      ++in_a_row[op.block];
     simt = simt || op.kind == OpKind::kSimtDot;
-    loops = loops || IsLoop(op.kind);
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
     scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
     if (op.kind == OpKind::kGLoad || op.kind == OpKind::kGStore) {
@@ -200,9 +199,17 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   if (simt) return 0;
   // Tiles of one tensor that are loaded in a row (parts that are added up, divide_reductions.cc):
   // the assembler has as many on their way as it has registers, which is what they are for; told
-  // how many it spilled 4 to 12 bytes of eight.
+  // how many it spilled 4 to 12 bytes of eight. Windows that a turn of a loop loads likewise
+  // (twelve loads of a depthwise convolution by four rows: 880 bytes with 64 registers).
   constexpr int64_t kInARow = 6;
-  if (!loops && in_a_row > kInARow) return 0;
+  const bool loops =
+      std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) { return IsLoop(op.kind); });
+  if (std::any_of(in_a_row.begin(), in_a_row.end(), [&](const auto& loads) {
+        const OpId parent = fn.blocks[loads.first].parent;
+        const bool turn = parent.valid() && IsLoop(fn.ops[parent].kind);
+        return loads.second > kInARow && (turn || !loops);
+      }))
+    return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)

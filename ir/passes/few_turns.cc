@@ -17,16 +17,18 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 #include "ir/passes/row_threads.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
 
 constexpr int64_t kMostTurns = 32;
-constexpr int64_t kMostOps = 512;    // that come of a loop, constants aside
+constexpr int64_t kMostOps = 512;  // that come of a loop, constants aside
 // That a thread loads in all turns. (H200: a causal convolution, 144 bytes, ran at 0.35 of a copy
 // written out, at 0.50 as a loop; depthwise, 90, 0.34 of cuDNN for 0.16.)
 constexpr int64_t kMostBytes = 128;
@@ -62,7 +64,8 @@ class Writer {
     int64_t length = 0;
     if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &length) || length <= 0) return 0;
     if (loop.i("step") != 1 || length > kMostTurns) return 0;
-    int64_t ops = 0, bytes = 0;  // bytes that all threads load
+    int64_t ops = 0, bytes = 0, same = 0;  // bytes that all threads load
+    const std::set<ValueId> moving = Moving(loop.regions[0]);
     for (OpId id : fn_.blocks[loop.regions[0]].ops) {
       const Op& op = fn_.ops[id];
       const bool memory = op.kind == OpKind::kLoad || op.kind == OpKind::kStore;
@@ -76,12 +79,26 @@ class Writer {
           op.kind == OpKind::kRearrange)
         return 0;
       if (const Type* type = op.kind == OpKind::kLoad ? &fn_.type(op.results[0]) : nullptr;
-          type && type->is_tile())
-        bytes += type->elements() * ByteSize(type->dtype);
+          type && type->is_tile()) {
+        const bool again = IsReadOnlyLoad(fn_, op) && !moving.contains(op.results[0]);
+        (again ? same : bytes) += type->elements() * ByteSize(type->dtype);
+      }
       ++ops;
     }
-    const bool few = ops * length <= kMostOps && bytes * length <= kMostBytes * threads_;
-    return bytes > 0 && few ? length : 0;
+    const bool few = ops * length <= kMostOps && bytes * length + same <= kMostBytes * threads_;
+    return bytes + same > 0 && few ? length : 0;
+  }
+
+  // What differs from turn to turn. Loads that do not become one where the loop is written out.
+  std::set<ValueId> Moving(BlockId body) const {
+    std::set<ValueId> moving(fn_.blocks[body].args.begin(), fn_.blocks[body].args.end());
+    for (OpId id : fn_.blocks[body].ops) {
+      const Op& op = fn_.ops[id];
+      if (std::any_of(op.operands.begin(), op.operands.end(),
+                      [&](ValueId v) { return moving.contains(v); }))
+        moving.insert(op.results.begin(), op.results.end());
+    }
+    return moving;
   }
 
   void WriteOut(BlockId block, OpId id, int64_t turns, std::vector<OpId>& out) {

@@ -39,6 +39,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/arms.h"
 #include "ir/lower/scalars.h"
 #include "ir/passes/rewrite.h"
 
@@ -111,15 +112,24 @@ class Persist {
     return std::nullopt;
   }
 
-  // A loop of products: its loads run ahead. Without one there is nothing to gain here.
+  // A loop of products: its loads run ahead. Without one there is nothing to gain here: where a
+  // loop squares what a tile has (the inverse of a chunk), CTAs side by side hide each other's
+  // waits.
   bool HasProductLoop(BlockId block, bool in_loop) const {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kDot && in_loop) return true;
+      const bool brings = op.kind == OpKind::kFor && Loads(id);
       for (BlockId region : op.regions)
-        if (HasProductLoop(region, in_loop || op.kind == OpKind::kFor)) return true;
+        if (HasProductLoop(region, in_loop || brings)) return true;
     }
     return false;
+  }
+
+  bool Loads(OpId loop) const {
+    const std::vector<OpId> inside = OpsInside(fn_, loop);
+    return std::any_of(inside.begin(), inside.end(),
+                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kLoad; });
   }
 
   bool HasProduct(BlockId block) const {

@@ -300,7 +300,8 @@ Step Machine::RunOp(OpId id) {
     default: break;
   }
   if (!NothingFlying(id) || !AccessTensor(id)) return Step::kFailed;
-  if (op.attr("scratch") && op.i("scratch") >= 0 && !Scratch(id)) return Step::kFailed;
+  const bool counts = op.kind == OpKind::kGAtomic && op.results.empty();  // bytes of its own
+  if (op.attr("scratch") && op.i("scratch") >= 0 && !counts && !Scratch(id)) return Step::kFailed;
   if (op.results.size() == 1 && p_.steers[static_cast<size_t>(op.results[0].index)]) Evaluate(id);
   return Step::kDone;
 }

@@ -60,6 +60,17 @@ TEST(FewTurns, LoopsAreWrittenOutTheInnerFirst) {
   EXPECT_EQ(Results(before), Results(after));
 }
 
+// 24 turns load 24 tiles, and two that are the same in all of them.
+TEST(FewTurns, WhatIsTheSameInAllTurnsCountsOnce) {
+  const std::string some =
+      With(kWindow, "%hi = constant {value = 3}", "%hi = constant {value = 23}");
+  const Function before = Parsed(some), after = Changed(FewTurns, before, 2);
+  EXPECT_EQ(Count(after, OpKind::kFor), 0);
+  EXPECT_EQ(Results(before), Results(after));
+  const std::string moving = With(some, "%to = add %r, %j", "%to = add %at, %j");
+  EXPECT_EQ(Count(Changed(FewTurns, Parsed(moving), 1), OpKind::kFor), 1);
+}
+
 TEST(FewTurns, LoopsStay) {
   // Nobody knows how many turns there are.
   EXPECT_EQ(Count(Changed(FewTurns, Parsed(With(kWindow, "for %lo, %hi", "for %lo, %K")), 1),

@@ -35,6 +35,17 @@ TEST(PersistTiles, EveryTileOnce) {
   }
 }
 
+// A loop of products that loads nothing has nothing that would run ahead.
+TEST(PersistTiles, NotForPowersOfWhatATileHas) {
+  const std::string text = With(kProduct, "%END", "%K");
+  const size_t from = text.find("        %a = load"), to = text.find("        %d = dot");
+  const std::string loads = text.substr(from, to - from);
+  const std::string begin = "      %c = for";
+  Function fn = Parsed(With(With(text, loads, ""), begin,
+                            With(With(loads, "%m, %k", "%m, %0"), "%n, %k", "%n, %0") + begin));
+  EXPECT_TRUE(PersistTiles(fn, 4));
+}
+
 TEST(PersistTiles, NoTilesAtAll) {
   const Function before = Product("%K");
   EXPECT_EQ(ProductOf(Persistent(before, 4), 0, 64, 32), std::vector<double>());

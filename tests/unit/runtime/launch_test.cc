@@ -243,7 +243,11 @@ TEST(PlanLaunch, ExpressionsAreCheckedAndExact) {
 
 TEST(PlanLaunch, SizesBeyond32Bits) {
   LaunchArgs a = GemmArgs(int64_t{1} << 31, 8, 8);
-  EXPECT_SAYS(Error(Gemm(), a), "error[R517]: dim 0 of tensor `A` is 2147483648");
+  EXPECT_SAYS(Error(Gemm(), a),
+              "error[R517]: dim 0 of tensor `A` is 2147483648: `gemm` counts along it in 32 bits");
+  KernelImage wide = Gemm();
+  wide.wide = {"M"};
+  EXPECT_EQ(Error(wide, a).find("R517"), std::string::npos);
   a = GemmArgs(8, 8, 8);
   a.tensors["A"].dims[0] = -1;
   EXPECT_SAYS(Error(Gemm(), a), "error[R518]: extent of dim 0 of tensor `A` is -1");
