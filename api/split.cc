@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/split.h"
 
+#include "ir/clean_up.h"
+#include "ir/isa.h"
+
 namespace tilec::api {
 
 Bindings NamesOf(const Call& call) {
@@ -12,6 +15,17 @@ Bindings NamesOf(const Call& call) {
   return names;
 }
 
+Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                      DiagSink& diags) {
+  const auto run = [&](ir::Function f, const std::vector<ir::PassStep>& steps) {
+    return RunSteps(loaded, std::move(f), steps, options, nullptr, diags);
+  };
+  TRY(fn, run(std::move(fn), ir::CleanUpUntilRows()));
+  std::optional<ir::Function> loops = ir::LoopsOfRows(fn);
+  TRY(fn, run(std::move(fn), ir::CleanUpOfRows()));
+  return Cleaned{std::move(fn), std::move(loops)};
+}
+
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call) {
   if (options.schedule != "solve" || loaded.schedule_file >= 0) return {};
@@ -20,13 +34,12 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   if (!machine.ok()) return {};
   Result<ir::Function> fn = MakeTileIr(loaded, signature.kernel, call, nullptr, quiet);
   if (!fn.ok()) return {};
-  std::vector<ir::PassStep> steps;
-  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   PipelineOptions plain = options;
   plain.crash_dir.clear();
-  const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
+  const Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
   if (!clean.ok()) return {};
-  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.row_starts);
+  return scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
+                                ir::isa::kPortableClusterCtas, {}, clean->loops);
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

@@ -4,10 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "api/pipeline.h"
 #include "scheduler/split_choice.h"
 
 namespace tilec::api {
+
+// Cleaned up, and what it was before its rows were unrolled (ir/clean_up.h).
+struct Cleaned {
+  ir::Function fn;
+  std::optional<ir::Function> loops;
+};
+Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                      DiagSink& diags);
 
 // For the tunes that the call has by now. One CTA that copies for itself where the options ask for
 // something else than the solver's own choice, or the model cannot tell.

@@ -285,18 +285,17 @@ class Search {
     for (const frontend::DimInfo& dim : signature_.dims)
       if (names_.count(dim.name) == 0) return fmt::format("dim `{}` has no value", dim.name);
     DiagSink quiet;
-    const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    *fails = !fn.ok();
-    if (!fn.ok()) return quiet.all().empty() ? "it does not compile" : quiet.all()[0].message;
+    const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
+    *fails = !clean.ok();
+    if (*fails) return quiet.all().empty() ? "it does not compile" : quiet.all()[0].message;
     for (const frontend::TuneInfo& tune : signature_.tunes) {
       if (!Open(tune)) continue;
-      Axis axis;
-      axis.name = tune.name;
+      Axis axis{.name = tune.name};
       std::set<int64_t> values;
       for (const frontend::ConstValue& value : tune.candidates)
         if (const auto* i = std::get_if<int64_t>(&value)) values.insert(*i);
-      const auto standard = fn->statics.find(tune.name);
-      if (standard == fn->statics.end() || values.empty()) continue;
+      const auto standard = clean->fn.statics.find(tune.name);
+      if (standard == clean->fn.statics.end() || values.empty()) continue;
       values.insert(standard->second);
       axis.values.assign(values.begin(), values.end());
       axis.standard =
@@ -358,13 +357,11 @@ class Search {
     return values;
   }
 
-  Result<ir::Function> Clean(const frontend::Values& statics, DiagSink& quiet) {
+  Result<Cleaned> CleanAt(const frontend::Values& statics, DiagSink& quiet) {
     Call call = call_;
     call.statics = statics;
     TRY(ir::Function fn, MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet));
-    std::vector<ir::PassStep> steps;
-    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-    return RunSteps(loaded_, std::move(fn), steps, options_, nullptr, quiet);
+    return Clean(loaded_, std::move(fn), options_, quiet);
   }
 
   static std::string TextOf(const frontend::Values& values) {
@@ -384,12 +381,13 @@ class Search {
     const auto [at, fresh] = memory_.points.try_emplace(TextOf(*statics));
     TuneMemory::Known& known = at->second;
     if (!fresh) return &known;
-    Result<ir::Function> fn = Clean(*statics, quiet);
-    if (!fn.ok()) return &known;
-    known.too_wide = ir::WantsTooWideInstruction(*fn, target_);
-    known.longer = CutLines(*fn, target_);
-    if (ir::WantsTooManyColumns(*fn, target_)) known.longer *= kThroughRegisters;
-    known.forms = std::make_unique<scheduler::Forms>(*std::move(fn), target_);
+    Result<Cleaned> clean = CleanAt(*statics, quiet);
+    if (!clean.ok()) return &known;
+    known.too_wide = ir::WantsTooWideInstruction(clean->fn, target_);
+    known.longer = CutLines(clean->fn, target_);
+    if (ir::WantsTooManyColumns(clean->fn, target_)) known.longer *= kThroughRegisters;
+    known.forms =
+        std::make_unique<scheduler::Forms>(std::move(clean->fn), target_, std::move(clean->loops));
     return &known;
   }
 
@@ -413,15 +411,16 @@ class Search {
   // Loops of copies and products alone are what the model knows best.
   double Margin() {
     DiagSink quiet;
-    const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    if (!fn.ok()) return target_.model.tune_margin_of_more;
-    for (ir::OpId loop : scheduler::InnermostLoops(*fn))
-      for (ir::BlockId region : fn->ops[loop].regions)
-        for (ir::OpId id : fn->blocks[region].ops)
-          if (const ir::Op& op = fn->ops[id];
+    const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
+    if (!clean.ok()) return target_.model.tune_margin_of_more;
+    const ir::Function& fn = clean->fn;
+    for (ir::OpId loop : scheduler::InnermostLoops(fn))
+      for (ir::BlockId region : fn.ops[loop].regions)
+        for (ir::OpId id : fn.blocks[region].ops)
+          if (const ir::Op& op = fn.ops[id];
               op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
               op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
-              fn->type(op.results[0]).is_tile())
+              fn.type(op.results[0]).is_tile())
             return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
@@ -479,9 +478,11 @@ class Search {
         fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split));
     if (!fresh) return at->second.get();
     auto program = std::make_unique<TuneMemory::Program>();
-    program->clean = known->forms->fn();
-    if ((options_.pack > 1 && ir::PackRows(program->clean, options_.pack)) ||
-        (split > 1 && ir::SplitReductions(program->clean, split)))
+    const ir::Function* const form = known->forms->InParts(options_.pack > 1 ? 1 : split);
+    if (form == nullptr) return nullptr;
+    program->clean = *form;
+    if (options_.pack > 1 && (ir::PackRows(program->clean, options_.pack) ||
+                              (split > 1 && ir::SplitReductions(program->clean, split))))
       return nullptr;
     options_.split = split;
     DiagSink quiet;
