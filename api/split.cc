@@ -3,6 +3,7 @@
 
 #include "ir/clean_up.h"
 #include "ir/isa.h"
+#include "ir/lower/plan.h"
 
 namespace tilec::api {
 
@@ -26,6 +27,22 @@ Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptio
   return Cleaned{std::move(fn), std::move(loops)};
 }
 
+scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
+                                   const ir::Target& target) {
+  constexpr int64_t kLikelyRegisters = 64;  // of a thread
+  scheduler::LaunchShape shape;
+  if (!work.products.empty()) return shape;
+  const int64_t threads = ir::MakePlan(fn, target).threads();
+  int64_t kept = 0;
+  for (ir::OpId id : ir::OpsInOrder(fn))
+    if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
+      const ir::Type& tile = fn.type(op.results[0]);
+      kept += tile.elements() * ir::ByteSize(tile.dtype);
+    }
+  shape.per_sm = target.CtasPerSm(threads, kLikelyRegisters, kept);
+  return shape;
+}
+
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call) {
   if (options.schedule != "solve" || loaded.schedule_file >= 0) return {};
@@ -38,8 +55,11 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   plain.crash_dir.clear();
   const Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
   if (!clean.ok()) return {};
+  const auto shape = [&](const ir::Function& f, const ir::WorkCount& work) {
+    return LikelyShape(f, work, **machine);
+  };
   return scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
-                                ir::isa::kPortableClusterCtas, {}, clean->loops);
+                                ir::isa::kPortableClusterCtas, shape, clean->loops);
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

@@ -19,6 +19,11 @@ struct Cleaned {
 Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
                       DiagSink& diags);
 
+// Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
+// memory leaves room for.
+scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
+                                   const ir::Target& target);
+
 // For the tunes that the call has by now. One CTA that copies for itself where the options ask for
 // something else than the solver's own choice, or the model cannot tell.
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,

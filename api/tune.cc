@@ -43,7 +43,6 @@ constexpr size_t kAskedSmaller = 8;        // … where those and the default sp
 constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
-constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
 
 using Point = std::vector<size_t>;  // index into each axis
 
@@ -400,9 +399,10 @@ class Search {
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr || known->too_wide) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    rating.form = known->forms->Choose(
-        names_, call_.row_starts, most,
-        [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
+    rating.form = known->forms->Choose(names_, call_.row_starts, most,
+                                       [&](const ir::Function& f, const ir::WorkCount& work) {
+                                         return LikelyShape(f, work, target_);
+                                       });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms * known->longer;
     return rating.ms;
@@ -499,22 +499,6 @@ class Search {
     program->filling = ir::FillingOf(program->warps, target_, !asked_.ptxas.empty());
     at->second = std::move(program);
     return at->second.get();
-  }
-
-  // Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
-  // memory leaves room for.
-  scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work) const {
-    scheduler::LaunchShape shape;
-    if (!work.products.empty()) return shape;
-    const int64_t threads = ir::MakePlan(fn, target_).threads();
-    int64_t kept = 0;
-    for (ir::OpId id : ir::OpsInOrder(fn))
-      if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
-        const ir::Type& tile = fn.type(op.results[0]);
-        kept += tile.elements() * ir::ByteSize(tile.dtype);
-      }
-    shape.per_sm = target_.CtasPerSm(threads, kLikelyRegisters, kept);
-    return shape;
   }
 
   scheduler::LaunchShape ShapeOf(const ir::Function& warps, const scheduler::Asked& copies) const {

@@ -20,6 +20,7 @@ namespace tilec::scheduler {
 
 namespace {
 
+constexpr int64_t kRowCtas = 4;  // of an SM, whose rows may be shared
 constexpr int64_t kMostPacked = 16;
 constexpr int64_t kMostGroups = 8;  // api/schedule_names.cc
 
@@ -163,7 +164,9 @@ class Forms::Kept {
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
     }
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
-      const bool idle = 2 * whole.ctas <= target_.limits.sms || whole.longest_binds;
+      // Of rows an SM has several CTAs side by side.
+      const int64_t room = (tiles.loops ? kRowCtas : 1) * target_.limits.sms;
+      const bool idle = 2 * whole.ctas <= room || whole.longest_binds;
       if (!target_.Has("clusters") || !idle) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16

@@ -8,11 +8,10 @@
 //         x = x0 + cluster_reduce_all(p)
 //         for c in (CTA z's part of lo..hi) { Y[i, c] = g(x, c) } }
 //
-// Every loop of the grid's body either carries what parts of it can be made one of
-// (ir/passes/loop_parts.h), and then all CTAs get it, in the order of their ranks and so the same
-// bits; or it stores, each turn to elements of its own. What is written between the loops is
-// written by the first CTA. Products stay as they are: their tiles are too large to be given to
-// all.
+// What a loop of the grid's body carries has to be what parts can be made one of
+// (ir/passes/loop_parts.h); all CTAs get it, in the order of their ranks and so the same bits. What
+// it stores has to be each turn's own elements. What is written between the loops is written by the
+// first CTA. Products stay as they are: their tiles are too large to be given to all.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/passes/split_loops.h"
@@ -68,13 +67,12 @@ class Split {
         continue;
       }
       if (op.i("narrow", 0) != 0) return No("a loop counts in 32 bits", op.at);
-      if (op.results.empty()) {
-        if (std::optional<Obstacle> obstacle = StoresApart(op)) return obstacle;
-        continue;
-      }
-      if (std::optional<Obstacle> obstacle = MayGoAnywhere(fn_, op.regions[0])) return obstacle;
-      if (std::optional<Obstacle> obstacle = FindLoopParts(fn_, uses_, id, &parts_[id]))
-        return obstacle;
+      if (std::optional<Obstacle> obstacle = StoresApart(op)) return obstacle;
+      if (op.results.empty()) continue;
+      LoopParts& parts = parts_[id];
+      if (std::optional<Obstacle> obstacle = FindLoopParts(fn_, uses_, id, &parts)) return obstacle;
+      if (parts.rescaled && Writes(fn_, id))
+        return No("a loop writes beside sums relative to a value that only it has", op.at);
     }
     if (parts_.empty()) return No("nothing comes of its loops but what they store", grid.at);
     return std::nullopt;
