@@ -168,7 +168,7 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
   // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
   constexpr int64_t kFew = 32;
-  int64_t streams = 0, in_a_row = 0, elements = 1, rows = 0;
+  int64_t streams = 0, in_a_row = 0, elements = 1, rows = 0, combined = 0;
   bool reread = false, scattered = false, exchanges = false, simt = false, loops = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kSmemLoad) {
@@ -177,6 +177,8 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
     }
     streams += op.kind == OpKind::kGLoad;
     in_a_row += op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0;
+    if (op.kind == OpKind::kWarpClusterReduce && fn.type(op.results[0]).layout.valid())
+      combined = std::max(combined, fn.layout(op.results[0]).regs());
     simt = simt || op.kind == OpKind::kSimtDot;
     loops = loops || IsLoop(op.kind);
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
@@ -203,6 +205,10 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // how many it spilled 4 to 12 bytes of eight.
   constexpr int64_t kInARow = 6;
   if (!loops && in_a_row > kInARow) return 0;
+  // The same of tiles that a cluster combines, which are read from all of its CTAs at once (16
+  // registers of eight CTAs: 64 bytes spilled with 80 registers).
+  constexpr int64_t kOfOneCta = 4;
+  if (combined > kOfOneCta) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)

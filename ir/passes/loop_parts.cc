@@ -38,7 +38,48 @@ class Carried {
     }
   }
 
+  // Is result `place` of the loop where the first of the largest (smallest) values was found that
+  // result `most` is?
+  bool IsPlace(const Op& loop, size_t place, size_t most) const {
+    const BlockId body = loop.regions[0];
+    const std::vector<ValueId>& args = fn_.blocks[body].args;
+    const Op& yield = fn_.ops[fn_.blocks[body].ops.back()];
+    const ValueId at = args[1 + place], best = args[1 + most];
+    const Op *select = fn_.def(yield.operands[place]), *keeps = fn_.def(yield.operands[most]);
+    if (!select || select->kind != OpKind::kSelect || select->block != body ||
+        select->operands[2] != at || !keeps || keeps->block != body || uses_.count(at) != 1 ||
+        uses_.count(best) != 2 || uses_.count(yield.operands[place]) != 1 ||
+        uses_.count(yield.operands[most]) != 1)
+      return false;
+    const Op* cmp = fn_.def(select->operands[0]);
+    const bool largest = keeps->kind == OpKind::kMax;
+    if (!cmp || cmp->kind != OpKind::kCmp || (!largest && keeps->kind != OpKind::kMin))
+      return false;
+    const auto kept = [&](ValueId x) {
+      return (keeps->operands[0] == best && keeps->operands[1] == x) ||
+             (keeps->operands[1] == best && keeps->operands[0] == x);
+    };
+    const bool behind = cmp->operands[1] == best && kept(cmp->operands[0]);
+    const bool before = cmp->operands[0] == best && kept(cmp->operands[1]);
+    const std::string wanted = behind == largest ? "gt" : "lt";
+    return (behind || before) && cmp->s("pred") == wanted &&
+           fn_.type(at).shape == fn_.type(best).shape && !Carries(cmp->operands[behind ? 0 : 1]) &&
+           !Carries(select->operands[1]);
+  }
+
  private:
+  // Does v hang on what a loop hands on?
+  bool Carries(ValueId v) const {
+    const BlockId of = fn_.values[v].block;
+    if (of.valid()) {
+      const OpId parent = fn_.blocks[of].parent;
+      return parent.valid() && IsLoop(fn_.ops[parent].kind) && fn_.blocks[of].args[0] != v;
+    }
+    const Op* def = fn_.def(v);
+    return def && std::any_of(def->operands.begin(), def->operands.end(),
+                              [&](ValueId operand) { return Carries(operand); });
+  }
+
   const Function& fn_;
   const Uses& uses_;
 };
@@ -85,7 +126,7 @@ std::optional<Obstacle> MayGoAnywhere(const Function& fn, BlockId block) {
 std::optional<Obstacle> FindLoopParts(const Function& fn, const Uses& uses, OpId id,
                                       LoopParts* found) {
   const Op& loop = fn.ops[id];
-  *found = {id, {}, {}};
+  *found = {id, {}, {}, {}};
   const std::vector<ValueId>& args = fn.blocks[loop.regions[0]].args;
   const Op& yield = fn.ops[fn.blocks[loop.regions[0]].ops.back()];
   for (size_t i = 0; i < loop.results.size(); ++i) {
@@ -100,6 +141,16 @@ std::optional<Obstacle> FindLoopParts(const Function& fn, const Uses& uses, OpId
       continue;
     }
     std::string kind;
+    for (size_t k = 0; k < loop.results.size(); ++k) {
+      if (k == i) continue;
+      if (Carried(fn, uses).IsPlace(loop, i, k)) found->places[i] = k, kind = "place";
+      if (Carried(fn, uses).IsPlace(loop, k, i))
+        kind = fn.def(yield.operands[i])->kind == OpKind::kMax ? "max" : "min";
+    }
+    if (!kind.empty()) {
+      found->kinds.push_back(kind);
+      continue;
+    }
     if (uses.count(args[1 + i]) != 1 || uses.count(yield.operands[i]) != 1 ||
         !Carried(fn, uses).Accumulates(yield.operands[i], args[1 + i], loop.regions[0], &kind))
       return No("its loop carries what it does not only add up, or keep the largest or smallest of",
@@ -143,6 +194,31 @@ std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopPa
     Attrs attrs = {{"kind", std::string("add")}};
     if (all) attrs.emplace_back("all", int64_t{1});
     out[i] = b.Value(OpKind::kClusterReduce, {part}, fn.type(part), std::move(attrs));
+  }
+  return out;
+}
+
+std::map<size_t, ValueId> CombinePlaces(Builder& b, Function& fn, const LoopParts& parts, ValueId z,
+                                        bool all) {
+  std::map<size_t, ValueId> out;
+  if (parts.places.empty()) return out;
+  const std::vector<ValueId> results = fn.ops[parts.loop].results;
+  const auto combined = [&](ValueId v, std::string kind, bool for_all) {
+    Attrs attrs = {{"kind", std::move(kind)}};
+    if (for_all) attrs.emplace_back("all", int64_t{1});
+    return b.Value(OpKind::kClusterReduce, {v}, fn.type(v), std::move(attrs));
+  };
+  for (const auto& [place, most] : parts.places) {
+    const ValueId own = results[most], at = results[place];
+    if (out.count(most) == 0) out[most] = combined(own, parts.kinds[most], true);
+    const Type ranks = Type::Tile(DType::kI32, fn.type(own).shape);
+    const ValueId rank = b.Value(OpKind::kBroadcast, {b.Cast(z, DType::kI32)}, ranks,
+                                 {{"axes", std::vector<int64_t>{}}});
+    const ValueId none = b.Constant(ranks, std::numeric_limits<int32_t>::max());
+    const ValueId has = b.Cmp("eq", own, out[most]);
+    const ValueId first = combined(b.Value(OpKind::kSelect, {has, rank, none}, ranks), "min", true);
+    const ValueId mine = b.Cmp("eq", first, rank), zero = b.Constant(fn.type(at), 0);
+    out[place] = combined(b.Value(OpKind::kSelect, {mine, at, zero}, fn.type(at)), "add", all);
   }
   return out;
 }

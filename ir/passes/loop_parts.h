@@ -1,6 +1,8 @@
 // What a loop carries from turn to turn, and how parts of its turns that CTAs ran apart become one:
-// sums, largest and smallest values, and sums that are kept relative to a largest value
-// (ir/passes/rescaled_sums.h).
+// sums, largest and smallest values, sums that are kept relative to a largest value
+// (ir/passes/rescaled_sums.h), and where the first of the largest or smallest values was found:
+//
+//     m' = max(m, x)      p' = select(x > m, i, p)
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,8 +23,9 @@ namespace tilec::ir {
 
 struct LoopParts {
   OpId loop;
-  std::vector<std::string> kinds;  // by result of the loop: add, max, min
+  std::vector<std::string> kinds;  // by result of the loop: add, max, min, place
   std::optional<RescaledSums> rescaled;
+  std::map<size_t, size_t> places;  // by result: the largest or smallest value whose place it is
 };
 // Of a `for` that carries something; or why its parts cannot become one.
 std::optional<Obstacle> FindLoopParts(const Function& fn, const Uses& uses, OpId loop,
@@ -41,6 +44,11 @@ void GuardReference(Function& fn, const LoopParts& parts);
 // the loop. `all`: each of them gets it.
 std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopParts& parts,
                                           bool all);
+
+// Likewise largest and smallest values, and their places. Those of the first CTA are taken that has
+// such a value: its turns come before those of others. `z`: the CTA's rank.
+std::map<size_t, ValueId> CombinePlaces(Builder& b, Function& fn, const LoopParts& parts, ValueId z,
+                                        bool all);
 
 // The op among `behind` that reduces what a loop made, as the loop would, if nobody else uses it.
 OpId ReducedBehind(const Function& fn, const Uses& uses, ValueId result, const std::string& kind,

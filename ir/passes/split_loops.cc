@@ -157,10 +157,11 @@ class Split {
     }
     fn_.ops[id].operands = std::move(operands);
     fn_.blocks[Body()].ops.push_back(id);
-    const std::map<size_t, ValueId> rescaled = CombineRescaled(b, fn_, parts, true);
+    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts, true);
+    together.merge(CombinePlaces(b, fn_, parts, z, true));
     for (size_t i = 0; i < loop.results.size(); ++i) {
       ValueId own = loop.results[i];
-      if (const auto known = rescaled.find(i); known != rescaled.end()) {
+      if (const auto known = together.find(i); known != together.end()) {
         Give(forward, own, known->second);
         continue;
       }

@@ -51,6 +51,8 @@ class Split {
 
   std::optional<Obstacle> Find(LongReduction* found) {
     std::optional<Obstacle> obstacle = Look();
+    if (!obstacle && !parts_.places.empty())
+      return No("its loop keeps the place of something", fn_.ops[loop_].at);
     if (!obstacle) *found = {grid_, loop_, parts_.kinds, parts_.rescaled};
     return obstacle;
   }
@@ -137,9 +139,10 @@ class Split {
 
     // What is reduced behind the loop anyway is combined then: rows in place of tiles.
     std::vector<ValueId> sums, replaced = loop.results;
-    const std::map<size_t, ValueId> rescaled = CombineRescaled(b, fn_, parts_, false);
+    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts_, false);
+    together.merge(CombinePlaces(b, fn_, parts_, z, false));
     for (size_t i = 0; i < loop.results.size(); ++i) {
-      if (const auto known = rescaled.find(i); known != rescaled.end()) {
+      if (const auto known = together.find(i); known != together.end()) {
         sums.push_back(known->second);
         continue;
       }
