@@ -214,8 +214,17 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
                                    : held + beside.row_kernel + 2 * LoadsAhead(fn);
   const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
-  return std::max<int64_t>(
+  const int64_t registers = std::max<int64_t>(
       32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
+  // What is reached in other CTAs, and where each loop's part begins: 4 to 36 bytes were spilled.
+  // There are few such CTAs, so no more than two have to find room on an SM.
+  constexpr int64_t kApart = 16;
+  const auto ctas = [&](int64_t each) {
+    return target.CtasPerSm(isa::kWarpThreads * fn.launch.warps, each, fn.launch.smem_bytes);
+  };
+  if (combined == 0 || ctas(registers + kApart) < std::min<int64_t>(2, ctas(registers)))
+    return registers;
+  return registers + kApart;
 }
 
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {
