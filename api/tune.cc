@@ -457,10 +457,10 @@ class Search {
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_));
     auto periods = scheduler::BoundPeriods(clean, target);
     if (!periods) periods.emplace();
-    const double asks = AskedFor(warps);
+    const double asks = AskedFor(warps) / copies.boxes;  // its copies are of whole boxes
     const ir::Target asked =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
-    AdoptEmitted({clean, warps, program->how, asked, asks < 1}, &*periods);
+    AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, ShapeOf(warps, copies));
     out.time.ms *= CutLines(clean, target_);
     out.split = split;
