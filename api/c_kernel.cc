@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -14,15 +15,35 @@ struct tilec_kernel {
   tilec::Kernel kernel;
   std::string name, warnings;
   tilec::api::ParameterTable table;
+  std::mutex mutex;  // of `said`
+  std::string said = {};
+  // NULL for success, whose warnings are kept for who asks.
+  tilec_status* Done(const tilec::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (const tilec::Problem& p : status.problems())
+      if (p.kind == tilec::Problem::Kind::kWarning && said.find(p.text) == std::string::npos)
+        said += p.text;
+    return Give(status);
+  }
 };
 
 namespace {
 
 tilec_status* Made(tilec::Expected<tilec::Kernel> compiled, tilec_kernel** out) {
   if (!compiled.ok()) return Give(compiled.status());
-  *out = new tilec_kernel{*compiled, compiled->name(), compiled.status().text(),
-                          tilec::api::ParameterTable(compiled->parameters())};
+  *out = new tilec_kernel{*compiled,
+                          compiled->name(),
+                          compiled.status().text(),
+                          tilec::api::ParameterTable(compiled->parameters()),
+                          {}};
   return nullptr;
+}
+
+char* Copied(const std::string& text) {
+  char* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (!out) std::abort();  // as every failed allocation
+  std::memcpy(out, text.c_str(), text.size() + 1);
+  return out;
 }
 
 // NULL, or what is missing of the arguments that every launch has.
@@ -61,11 +82,11 @@ const tilec_parameter* tilec_kernel_parameter(const tilec_kernel* k, size_t i) {
 tilec_status* tilec_launch(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                            int32_t stream) {
   if (tilec_status* missing = Missing(kernel, device, args)) return missing;
-  return Give(kernel->kernel.Launch(device->device, args->args, stream));
+  return kernel->Done(kernel->kernel.Launch(device->device, args->args, stream));
 }
 tilec_status* tilec_prepare(tilec_kernel* kernel, tilec_device* device, const tilec_args* args) {
   if (tilec_status* missing = Missing(kernel, device, args)) return missing;
-  return Give(kernel->kernel.Prepare(device->device, args->args));
+  return kernel->Done(kernel->kernel.Prepare(device->device, args->args));
 }
 tilec_status* tilec_prepare_ranges(tilec_kernel* kernel, tilec_device* device,
                                    const tilec_args* args, const tilec_size_range* ranges,
@@ -81,14 +102,14 @@ tilec_status* tilec_prepare_ranges(tilec_kernel* kernel, tilec_device* device,
     }
     each.push_back(std::move(range));
   }
-  return Give(kernel->kernel.Prepare(device->device, args->args, each));
+  return kernel->Done(kernel->kernel.Prepare(device->device, args->args, each));
 }
 tilec_status* tilec_launch_timed(tilec_kernel* kernel, tilec_device* device, const tilec_args* args,
                                  int32_t stream, double* milliseconds) {
   if (tilec_status* missing = Missing(kernel, device, args)) return missing;
   if (!milliseconds) return Null("milliseconds");
   const auto timed = kernel->kernel.LaunchTimed(device->device, args->args, stream);
-  if (!timed.ok()) return Give(timed.status());
+  if (tilec_status* failed = kernel->Done(timed.status())) return failed;
   *milliseconds = *timed;
   return nullptr;
 }
@@ -96,7 +117,9 @@ tilec_status* tilec_kernel_bind(tilec_kernel* kernel, tilec_device* device, cons
                                 tilec_bound** bound) {
   if (tilec_status* missing = Missing(kernel, device, args)) return missing;
   if (!bound) return Null("bound");
-  return Hand(kernel->kernel.Bind(device->device, args->args), bound);
+  auto made = kernel->kernel.Bind(device->device, args->args);
+  if (made.ok()) (void)kernel->Done(made.status());
+  return Hand(std::move(made), bound);
 }
 tilec_status* tilec_emit(tilec_kernel* kernel, const char* what, const tilec_args* args,
                          char** text) {
@@ -104,10 +127,13 @@ tilec_status* tilec_emit(tilec_kernel* kernel, const char* what, const tilec_arg
     return Null(!kernel ? "kernel" : !what ? "what" : !args ? "args" : "text");
   const auto emitted = kernel->kernel.Emit(what, args->args);
   if (!emitted.ok()) return Give(emitted.status());
-  *text = static_cast<char*>(std::malloc(emitted->size() + 1));
-  if (!*text) std::abort();  // as every failed allocation
-  std::memcpy(*text, emitted->c_str(), emitted->size() + 1);
+  *text = Copied(*emitted);
   return nullptr;
+}
+char* tilec_kernel_said(tilec_kernel* kernel) {
+  if (!kernel) return nullptr;
+  const std::lock_guard<std::mutex> lock(kernel->mutex);
+  return kernel->said.empty() ? nullptr : Copied(std::exchange(kernel->said, {}));
 }
 void tilec_text_free(char* text) { std::free(text); }
 

@@ -42,6 +42,8 @@ struct Call {
   int64_t split = 1;
   int64_t pack = 1;  // instances whose rows are one tile
   bool share_copies = false;
+  std::string schedule =
+      {};  // that was measured to be best (api/measure.h); "": as the options say
 };
 
 // Sorts and converts the values; every name must be one of the signature's. Defaults of scalars are

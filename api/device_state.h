@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "runtime/device.h"
 
@@ -12,6 +14,8 @@ namespace tilec {
 
 struct DeviceState {
   std::unique_ptr<runtime::Device> device;
+  std::mutex mutex;                         // of what follows
+  std::optional<runtime::StreamId> beside;  // of measurements that nobody waits for
 };
 
 }  // namespace tilec

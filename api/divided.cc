@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/divided.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "api/diagnostics.h"
 #include "api/schedule_names.h"
 #include "compile/diagnostics.h"
 #include "ir/isa.h"
@@ -19,48 +20,69 @@ int64_t GroupsOf(const PipelineOptions& options) {
   return std::max<int64_t>(1, ctas / ir::isa::kPortableClusterCtas);
 }
 
+Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                            DiagSink& diags) {
+  Launches launches;
+  if (GroupsOf(options) > 1) {
+    std::vector<ir::PassStep> steps;
+    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+    TRY(ir::Function clean, RunSteps(loaded, fn, steps, options, nullptr, diags));
+    const int64_t pack =
+        PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
+    if (pack > 1) (void)ir::PackRows(clean, pack);  // or it stays as it is
+    ir::Division divided;
+    const auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
+    if (!why) {
+      PipelineOptions of = options;
+      of.split = of.pack = 1;
+      of.share_copies = false;
+      of.schedule = fmt::format("solve:split={}", ir::isa::kPortableClusterCtas);
+      launches.programs.push_back(
+          {std::move(divided.parts), of,
+           fmt::format("launch 1 of 2: {} groups of CTAs make parts of each tile",
+                       GroupsOf(options))});
+      of.schedule = "solve";
+      launches.programs.push_back(
+          {std::move(divided.whole), of, "launch 2 of 2: parts are put together"});
+      launches.tensors = divided.tensors;
+      return launches;
+    }
+    diags.Report(compile::kNotSplit, why->at, fn.name, why->why);
+  }
+  launches.programs.push_back({std::move(fn), options, ""});
+  return launches;
+}
+
+std::string BehindTitles(const Launches& launches, const std::vector<std::string>& texts,
+                         const char* comment) {
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (const std::string& title = launches.programs[i].title; !title.empty())
+      all += fmt::format("{}{} {}\n", i > 0 ? "\n" : "", comment, title);
+    all += texts[i];
+    if (launches.several() && !all.ends_with('\n')) all += '\n';
+  }
+  return all;
+}
+
 Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
                                                          const ir::Function& fn,
                                                          const PipelineOptions& options,
                                                          Observation* look, DiagSink& diags) {
-  std::vector<ir::PassStep> steps;
-  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  TRY(ir::Function clean, RunSteps(loaded, fn, steps, options, nullptr, diags));
-  const int64_t pack =
-      PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
-  if (pack > 1) (void)ir::PackRows(clean, pack);  // or it stays as it is
-  ir::Division divided;
-  if (const auto why = ir::DivideReductions(clean, GroupsOf(options), &divided)) {
-    diags.Report(compile::kNotSplit, why->at, fn.name, why->why);
-    return std::optional<backend::KernelImage>();
-  }
-  PipelineOptions of = options;
-  of.split = of.pack = 1;
-  of.share_copies = false;
-  const auto image = [&](ir::Function part) -> Result<backend::KernelImage> {
-    TRY(part, LowerToWarps(loaded, std::move(part), of, look, diags));
+  TRY(Launches launches, LaunchesOf(loaded, fn, options, diags));
+  if (!launches.several()) return std::optional<backend::KernelImage>();
+  std::vector<backend::KernelImage> images;
+  for (LaunchProgram& program : launches.programs) {
+    TRY(const ir::Function part,
+        LowerToWarps(loaded, std::move(program.fn), program.options, look, diags));
     TRY(backend::KernelImage made, MakeImage(loaded, part, options, look, diags));
-    const auto first = made.tensors.end() - static_cast<std::ptrdiff_t>(divided.tensors);
+    const auto first = made.tensors.end() - static_cast<std::ptrdiff_t>(launches.tensors);
     made.work.assign(std::make_move_iterator(first), std::make_move_iterator(made.tensors.end()));
     made.tensors.erase(first, made.tensors.end());
-    return made;
-  };
-  of.schedule = "solve:split=8";
-  TRY(backend::KernelImage parts, image(std::move(divided.parts)));
-  of.schedule = "solve";
-  TRY(backend::KernelImage whole, image(std::move(divided.whole)));
-  whole.before.push_back(std::move(parts));
-  return std::optional<backend::KernelImage>(std::move(whole));
-}
-
-void SayOfLaunches(const Loaded& loaded, const ir::Function& fn, const PipelineOptions& options,
-                   DiagSink& diags) {
-  const int64_t groups = GroupsOf(options);
-  if (groups == 1) return;
-  DiagSink quiet;
-  const auto divided = DividedImage(loaded, fn, options, nullptr, quiet);
-  if (divided.ok() && *divided)
-    diags.Report(kOneOfLaunches, Span{}, fn.name, groups * ir::isa::kPortableClusterCtas);
+    images.push_back(std::move(made));
+  }
+  images.back().before.push_back(std::move(images.front()));
+  return std::optional<backend::KernelImage>(std::move(images.back()));
 }
 
 }  // namespace tilec::api

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "api/pipeline.h"
 
@@ -13,15 +15,32 @@ namespace tilec::api {
 // Groups of CTAs for each tile, each group a cluster; 1: a cluster suffices.
 int64_t GroupsOf(const PipelineOptions& options);
 
+// One program that a call launches, and how it is lowered.
+struct LaunchProgram {
+  ir::Function fn;  // tile IR
+  PipelineOptions options;
+  std::string title;  // "launch 1 of 2: …", for people; empty: it is the only one
+};
+
+// In the order in which they are launched: one, as `options` lower it, or the two that `fn` is
+// divided into.
+struct Launches {
+  std::vector<LaunchProgram> programs;
+  size_t tensors = 0;  // the last of each: what is between them
+  bool several() const { return programs.size() > 1; }
+};
+// A note says why what was to be divided is not.
+Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                            DiagSink& diags);
+// Texts of the programs, one after the other, each behind its title as a comment.
+std::string BehindTitles(const Launches& launches, const std::vector<std::string>& texts,
+                         const char* comment);
+
 // The image of both launches; nothing where `fn` cannot be divided, and a note says why. `options`:
 // of the call.
 Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
                                                          const ir::Function& fn,
                                                          const PipelineOptions& options,
                                                          Observation* look, DiagSink& diags);
-
-// A note for those who are shown what one cluster for each tile would run: two launches do.
-void SayOfLaunches(const Loaded& loaded, const ir::Function& fn, const PipelineOptions& options,
-                   DiagSink& diags);
 
 }  // namespace tilec::api

@@ -30,7 +30,7 @@ std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call
   if (loaded.schedule_file >= 0)
     key.Add("schedule file", loaded.sources.text(loaded.schedule_file));
   else
-    key.Add("schedule", options.schedule);
+    key.Add("schedule", call.schedule.empty() ? options.schedule : call.schedule);
   if (loaded.plan_file >= 0) key.Add("plan", loaded.sources.text(loaded.plan_file));
   if (options.stamps > 0) key.Add("stamps", fmt::format("{}", options.stamps));
   const std::map<int32_t, std::string> names = loaded.program->FileNames();

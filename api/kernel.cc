@@ -2,10 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "api/diagnostics.h"
 #include "api/divided.h"
 #include "api/environment.h"
+#include "api/measure.h"
+#include "api/measure_launches.h"
 #include "api/size_classes.h"
 #include "api/size_ranges.h"
 #include "api/solution_cache.h"
@@ -13,6 +16,8 @@
 #include "api/state.h"
 #include "api/status.h"
 #include "api/tune.h"
+#include "api/tune_file.h"
+#include "api/tune_word.h"
 #include "ir/text.h"
 #include "support/nearest.h"
 
@@ -43,33 +48,149 @@ std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string
   return memory;
 }
 
-KernelState::Tuned Choose(KernelState& k, const api::Call& call, const std::string& facts,
-                          DiagSink& diags) {
-  const api::PipelineOptions& options = k.compiler->options;
-  std::optional<api::SolutionCache> store;
-  if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-  const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
-  std::unique_lock<std::mutex> lock;
-  if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+// Where a launch will be, for what is measured. No device: it is only asked what one would run.
+struct Where {
+  const Device* device = nullptr;
+  Stream stream = 0;
+  bool real = false;     // tensors hold what they will hold
+  bool launched = true;  // else it is one of many that may be
+};
+
+// What the caller's tensor holds by then; others hold zeros.
+api::ContentsOf ContentsAt(const Where& where) {
+  if (!where.real) return nullptr;
+  return [where](const frontend::ParamInfo&, const runtime::TensorView& view) {
+    runtime::Device& device = *where.device->state()->device;
+    const api::Storage storage = api::StorageOf(view);
+    std::vector<std::byte> bytes(storage.bytes);
+    DiagSink quiet;
+    if (!device.Synchronize(where.stream, quiet).ok() ||
+        !device.CopyOut(bytes.data(), view.data - storage.before, bytes.size(), quiet).ok())
+      bytes.clear();
+    return bytes;
+  };
+}
+
+KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tuning) {
   KernelState::Tuned tuned;
-  tuned.values = api::TunesFor(k.loaded, k.signature, options, store ? &*store : nullptr, call,
-                               diags, memory ? &memory->tunes : nullptr);
+  tuned.values = std::move(tuning.values);
+  tuned.schedule = std::move(tuning.schedule);
   api::Call with = call;
+  with.schedule = tuned.schedule;
   for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
-  const scheduler::SplitChoice form = api::SplitFor(k.loaded, k.signature, options, with);
+  const scheduler::SplitChoice form =
+      api::SplitFor(k.loaded, k.signature, k.compiler->options, with);
   tuned.split = form.ctas;
   tuned.pack = form.pack;
   tuned.share_copies = form.share_copies;
   return tuned;
 }
 
+Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const std::string& facts,
+                                  const Where& where, DiagSink& diags) {
+  const api::PipelineOptions& options = k.compiler->options;
+  std::optional<api::SolutionCache> store;
+  if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
+  const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
+  std::unique_lock<std::mutex> lock;
+  if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+  api::MeasureBy by;
+  if (where.device != nullptr) by.device = where.device->state()->device.get();
+  by.why_none = "no launch was, and this is none";
+  by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
+  by.contents = ContentsAt(where);
+  TRY(api::Tuning tuning,
+      api::TuningFor(k.loaded, k.signature, options, by, false, store ? &*store : nullptr, call,
+                     diags, memory ? &memory->tunes : nullptr));
+  return TunedBy(k, call, std::move(tuning));
+}
+
+std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call);
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+                                        DiagSink& diags);
+
+void SetTunes(const KernelState::Tuned& tuned, api::Call* call) {
+  for (const auto& [name, value] : tuned.values) call->statics[name] = call->all[name] = value;
+  call->split = tuned.split;
+  call->pack = tuned.pack;
+  call->share_copies = tuned.share_copies;
+  call->schedule = tuned.schedule;
+}
+
+// Measures a call that was launched, on the improver's thread. What is faster than `before`, which
+// stands for `key`, is compiled and loaded for `call`, so that nobody waits for it, and takes its
+// place. `sized`: of the class.
+void Improve(KernelState& k, const Device& device, const api::Call& call, api::Call sized,
+             const std::string& key, const KernelState::Tuned& before,
+             const std::atomic<bool>& stop) {
+  DiagSink quiet;  // what does not work here is not what the host asked for
+  DeviceState& on = *device.state();
+  if (on.device->NewStopwatch() == nullptr) return;
+  const std::lock_guard<std::mutex> alone(k.compiler->measuring);
+  api::MeasureBy by;
+  {
+    const std::lock_guard<std::mutex> lock(on.mutex);
+    if (!on.beside) {
+      const auto stream = on.device->NewStream(quiet);
+      if (!stream.ok()) return;
+      on.beside = *stream;
+    }
+    by.stream = *on.beside;
+  }
+  std::string why;
+  if (k.compiler->options.tune == "classes") {
+    const auto full = api::WithTensors(k.loaded, k.signature, sized, &why);
+    if (!full) return;
+    sized = *full;
+  }
+  by.device = on.device.get();
+  by.seconds = api::kImproveSeconds;
+  by.faster = api::kImproveFaster;
+  by.threads = 1;
+  by.stop = &stop;
+  by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
+  const api::Measured m =
+      api::MeasureTunes(k.loaded, k.signature, sized, k.compiler->options, by, quiet);
+  if (stop || !m.why_not.empty() || m.row.us > (1 - api::kImproveFaster) * m.row.model_us) return;
+  const KernelState::Tuned tuned = TunedBy(k, sized, {m.row.values, m.row.schedule});
+  if (tuned == before) return;
+  api::Call with = call;
+  SetTunes(tuned, &with);
+  if (!LoadedOn(k, device, with, quiet).ok()) return;
+  const std::lock_guard<std::mutex> lock(k.mutex);
+  k.tunes.insert_or_assign(key, tuned);
+  k.resolved = ResolvedStore();
+  ++k.generation;
+  k.improved.push_back({api::TextOfSizes(sized), api::TextOf({m.row.values, m.row.schedule}),
+                        m.row.us, m.row.model_us});
+}
+
+// Once for each choice; `key` is what it is kept by.
+void AskToImprove(KernelState& k, const Device& device, const api::Call& call,
+                  const std::string& key, const KernelState::Tuned& before) {
+  {
+    const std::lock_guard<std::mutex> lock(k.mutex);
+    if (!k.asked.insert(key).second) return;
+  }
+  const bool added =
+      k.compiler->improver->Add(&k, [&k, device, call, key, before](const std::atomic<bool>& stop) {
+        const bool classes = k.compiler->options.tune == "classes";
+        const api::Call sized =
+            classes ? api::Representative(*k.loaded.program, k.signature, call) : call;
+        Improve(k, device, call, sized, key, before, stop);
+      });
+  if (added) return;
+  const std::lock_guard<std::mutex> lock(k.mutex);
+  k.asked.erase(key);  // another time
+}
+
 // What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
 // class is found by rounding; its representative is asked for only where it is new, or where not
-// all dims can be rounded.
-void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
+// all dims can be rounded. What is measured holds for one device.
+Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
-  if (options.tune == "default" && options.schedule != "solve") return;
-  const bool classes = options.tune == "classes";
+  if (options.tune == "default" && options.schedule != "solve") return Done();
+  const bool classes = options.tune == "classes", measure = api::Measures(options.tune);
   const std::string facts = FactsText(*call);
   std::string same = facts;
   for (const auto& [name, start] : call->row_starts) same += std::to_string(start) + " ";
@@ -78,7 +199,8 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
     std::lock_guard<std::mutex> lock(k.mutex);
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
   };
-  if (classes) find(same + api::TextOfClass(k.signature, *call));
+  std::string key = same + api::TextOfClass(k.signature, *call);
+  if (classes) find(key);
   if (!known) {
     std::optional<api::Call> of_class;
     if (classes) of_class = api::Representative(*k.loaded.program, k.signature, *call);
@@ -87,20 +209,29 @@ void Tune(KernelState& k, api::Call* call, DiagSink& diags) {
     if (!classes)  // facts may be about others, too
       for (const auto& [name, value] : sized.all)
         if (!std::holds_alternative<int64_t>(value)) sizes += frontend::ToText(value) + " ";
+    const std::string anywhere = sizes;
+    std::unique_lock<std::mutex> alone;
+    if (measure && where.device != nullptr) {
+      sizes += where.device->description();
+      alone = std::unique_lock<std::mutex>(k.compiler->measuring);
+    }
+    key = sizes;
     find(sizes);
     if (!known) {
-      known = Choose(k, sized, facts, diags);
+      TRY(known, Choose(k, sized, facts, where, diags));
       std::lock_guard<std::mutex> lock(k.mutex);
-      known = k.tunes.emplace(std::move(sizes), *known).first->second;
+      if (measure && where.device != nullptr) k.tunes.insert_or_assign(anywhere, *known);
+      if (!measure || where.device != nullptr)
+        known = k.tunes.emplace(std::move(sizes), *known).first->second;
     }
   }
-  for (const auto& [name, value] : known->values) call->statics[name] = call->all[name] = value;
-  call->split = known->split;
-  call->pack = known->pack;
-  call->share_copies = known->share_copies;
+  if (k.compiler->improver && where.device != nullptr && where.launched)
+    AskToImprove(k, *where.device, *call, key, *known);
+  SetTunes(*known, call);
+  return Done();
 }
 
-Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
+Result<api::Call> Bind(KernelState& k, const Args& args, const Where& where, DiagSink& diags) {
   api::Given given;
   for (const auto& [name, value] : args.values())
     std::visit([&, &name = name](auto v) { given[name] = v; }, value);
@@ -109,7 +240,7 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
   TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
   TRY(api::Call call,
       api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags));
-  Tune(k, &call, diags);
+  TRY_VOID(Tune(k, where, &call, diags));
   return call;
 }
 
@@ -118,7 +249,7 @@ Result<api::Call> Bind(KernelState& k, const Args& args, DiagSink& diags) {
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call) {
   const std::string compiled_in = FactsText(call) + std::to_string(call.split) + " " +
                                   std::to_string(call.pack) + " " +
-                                  std::to_string(call.share_copies);
+                                  std::to_string(call.share_copies) + " " + call.schedule;
   std::lock_guard<std::mutex> lock(k.mutex);
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
@@ -137,39 +268,48 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
   return &*s.image;
 }
 
-Result<ResolvedPtr> Resolve(KernelState& k, const Device& device, const Args& args,
-                            DiagSink& diags) {
+// Compiled and loaded, unless somebody has.
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+                                        DiagSink& diags) {
   const DeviceState* on = device.state().get();
+  const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
+  std::lock_guard<std::mutex> lock(s->mutex);
+  TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
+  Specialisation::On& place = s->loaded[on];
+  if (!place.kernel) {
+    place.device = device.state();
+    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
+  }
+  return place.kernel.get();
+}
+
+Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args, DiagSink& diags) {
+  const DeviceState* on = where.device->state().get();
   const auto hashes = ResolvedStore::Hash("", on, args);
+  uint64_t generation = 0;
   {
     std::lock_guard<std::mutex> lock(k.mutex);
     TRY(ResolvedPtr found, FindOrMove(k.resolved, hashes, "", on, args, diags));
     if (found) return found;
+    generation = k.generation;
+    for (const KernelState::Improved& i : std::exchange(k.improved, {}))
+      diags.Report(api::kTuneImproved, Span{}, k.signature.kernel, i.sizes, i.what, i.us,
+                   i.before_us);
   }
-  TRY(api::Call call, Bind(k, args, diags));
-  const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
+  TRY(api::Call call, Bind(k, args, where, diags));
   auto made = std::make_shared<Resolved>();
-  {
-    std::lock_guard<std::mutex> lock(s->mutex);
-    TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
-    Specialisation::On& place = s->loaded[on];
-    if (!place.kernel) {
-      place.device = device.state();
-      TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
-    }
-    made->loaded = place.kernel.get();
-  }
+  TRY(made->loaded, LoadedOn(k, *where.device, call, diags));
   TRY(made->ready, made->loaded->Prepare(call.launch, diags));
   made->args = args;
   made->device = on;
   std::lock_guard<std::mutex> lock(k.mutex);
-  k.resolved.KeepKind(hashes, made);
+  if (generation == k.generation) k.resolved.KeepKind(hashes, made);
   return ResolvedPtr(std::move(made));
 }
 
 Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Stream stream,
                    runtime::LaunchStats* stats, DiagSink& diags) {
-  TRY(const ResolvedPtr r, Resolve(k, device, args, diags));
+  TRY(const ResolvedPtr r, Resolve(k, {&device, stream, true}, args, diags));
   return r->loaded->Launch(*r->ready, stream, stats, diags);
 }
 
@@ -182,7 +322,7 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
     if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
     return d;
   }
-  TRY(const api::Call call, Bind(k, args, diags));
+  TRY(const api::Call call, Bind(k, args, Where(), diags));
   const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
@@ -190,16 +330,24 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
     TRY(const auto divided, api::DividedImage(k.loaded, fn, options, nullptr, diags));
     if (divided) return backend::ToJson(*divided);
   }
-  std::string llvm, plan;
-  api::Observation look;
-  if (what == "plan") look.plan = &plan;
-  TRY(fn, api::LowerToWarps(k.loaded, std::move(fn), options, &look, diags));
-  if (what == "plan") return plan;
-  if (what == "warp-ir") return ir::Print(fn);
-  if (what == "llvm") look.llvm_ir = &llvm;
-  TRY(const backend::KernelImage image, api::MakeImage(k.loaded, fn, options, &look, diags));
-  if (what == "llvm") return llvm;
-  return what == "ptx" ? image.ptx : backend::ToJson(image);
+  DiagSink quiet;  // the lowering says of itself that it deals nothing out
+  TRY(api::Launches launches, api::LaunchesOf(k.loaded, std::move(fn), options, quiet));
+  std::vector<std::string> texts;
+  for (api::LaunchProgram& program : launches.programs) {
+    std::string llvm, plan;
+    api::Observation look;
+    if (what == "plan") look.plan = &plan;
+    TRY(const ir::Function made,
+        api::LowerToWarps(k.loaded, std::move(program.fn), program.options, &look, diags));
+    if (what == "llvm") look.llvm_ir = &llvm;
+    if (what != "plan" && what != "warp-ir") {
+      TRY(const backend::KernelImage image, api::MakeImage(k.loaded, made, options, &look, diags));
+      texts.push_back(what == "llvm" ? llvm : what == "ptx" ? image.ptx : backend::ToJson(image));
+    } else {
+      texts.push_back(what == "plan" ? plan : ir::Print(made));
+    }
+  }
+  return api::BehindTitles(launches, texts, what == "plan" ? "#" : what == "llvm" ? ";" : "//");
 }
 
 Expected<Kernel> Fail(const DiagSink& diags, const SourceMap& sources) {
@@ -212,6 +360,7 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   DiagSink diags;
   SourceMap sources;
   auto state = std::make_shared<CompilerState>();
+  const bool improve = api::TakeImprove(&options.tune);
   const Result<api::Machine> machine = api::ReadMachine(options.target, sources, diags);
   if (!machine.ok() || !api::CheckCompiles(**machine, diags).ok() ||
       !api::CheckSchedule(options.schedule, diags).ok() ||
@@ -225,14 +374,31 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
         options.cache_dir.empty() ? api::CacheDirectoryFromEnvironment() : options.cache_dir;
     if (!dir.empty()) state->cache.emplace(std::move(dir));
   }
+  if (improve) state->improver = std::make_unique<api::Improver>();
   return Compiler(std::move(state));
 }
 
 namespace {
 
+// With an improver the handles of a kernel keep it by this: no work of it is left when they are
+// gone.
+struct Keeper {
+  explicit Keeper(std::shared_ptr<KernelState> of) : state(std::move(of)) {}
+  ~Keeper() { state->compiler->improver->Finish(state.get()); }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  const std::shared_ptr<KernelState> state;
+};
+std::shared_ptr<KernelState> Kept(std::shared_ptr<KernelState> k) {
+  if (!k->compiler->improver) return k;
+  const auto keeper = std::make_shared<Keeper>(std::move(k));
+  return {keeper, keeper->state.get()};
+}
+
 // The rest of compiling, once the texts are loaded.
 Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diags) {
   TRY_VOID(api::LoadScheduleFile(k.loaded, k.compiler->options.schedule, diags));
+  TRY_VOID(api::LoadTunes(k.loaded, k.compiler->options.tune, diags));
   TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
   k.runtime_signature = api::ForRuntime(k.signature);
   return Done();
@@ -249,7 +415,7 @@ Expected<Kernel> Compiler::Compile(const std::string& path, const std::string& k
   k->loaded.program.emplace(std::move(*program));
   if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
   Status status = api::MakeStatus(diags, k->loaded.sources);
-  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+  return Expected<Kernel>(Kernel(Kept(std::move(k))), std::move(status));
 }
 
 Expected<Kernel> Compiler::CompileText(const std::string& text, const std::string& name,
@@ -263,7 +429,7 @@ Expected<Kernel> Compiler::CompileText(const std::string& text, const std::strin
   k->loaded.program.emplace(std::move(*program));
   if (!FinishLoading(*k, kernel, diags).ok()) return Fail(diags, k->loaded.sources);
   Status status = api::MakeStatus(diags, k->loaded.sources);
-  return Expected<Kernel>(Kernel(std::move(k)), std::move(status));
+  return Expected<Kernel>(Kernel(Kept(std::move(k))), std::move(status));
 }
 
 std::string Kernel::name() const { return state_->signature.kernel; }
@@ -325,7 +491,7 @@ Expected<double> Kernel::LaunchTimed(Device& device, const Args& args, Stream st
 
 Status Kernel::Prepare(Device& device, const Args& args) {
   DiagSink diags;
-  (void)Resolve(*state_, device, args, diags).ok();
+  (void)Resolve(*state_, {&device}, args, diags).ok();
   return api::MakeStatus(diags, state_->loaded.sources);
 }
 
@@ -333,10 +499,10 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
   DiagSink diags;
   const auto all = [&]() -> Result<> {
     const api::PipelineOptions& options = state_->compiler->options;
-    if (options.tune == "model")
-      return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel);
+    if (options.tune != "classes" && options.tune != "default")
+      return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel, options.tune);
     TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
-    for (const Args& one : each) TRY_VOID(Resolve(*state_, device, one, diags));
+    for (const Args& one : each) TRY_VOID(Resolve(*state_, {&device, 0, false, false}, one, diags));
     return Done();
   };
   (void)all().ok();
@@ -345,7 +511,7 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
 
 Expected<Bound> Kernel::Bind(Device& device, const Args& args) {
   DiagSink diags;
-  auto resolved = Resolve(*state_, device, args, diags);
+  auto resolved = Resolve(*state_, {&device, 0, true}, args, diags);
   Status status = api::MakeStatus(diags, state_->loaded.sources);
   if (!resolved.ok()) return status;
   auto state =

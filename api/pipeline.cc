@@ -129,6 +129,7 @@ std::string TimesTable(const std::vector<StageTime>& times, double wall_ms) {
 
 PipelineOptions PipelineOptions::For(const Call& call) const {
   PipelineOptions with = *this;
+  if (!call.schedule.empty()) with.schedule = call.schedule;
   with.share_copies = call.share_copies;
   with.split = call.split;
   with.pack = call.pack;

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,7 @@ struct PipelineOptions {
   std::string target = "h200";  // what was said; `machine` is what it means
   std::string schedule = "solve";
   std::string crash_dir;         // where a failing pass leaves its input; "": nowhere
-  std::string tune = "default";  // or "model": api/tune.h
+  std::string tune = "default";  // api/tune_word.h
   bool first_schedules = false;  // take what the scheduler finds without a proof: for estimates
   // Where solved schedules are kept; null: nowhere. Changes the time it takes, never the result.
   scheduler::SolutionStore* solutions = nullptr;
@@ -94,12 +95,15 @@ struct Observation {
   }
 };
 
+struct TunesFile;  // api/tune_file.h
+
 // A program with the texts it came from.
 struct Loaded {
   SourceMap sources;
   std::optional<frontend::Program> program;
-  int32_t schedule_file = -1;  // what PipelineOptions::schedule names, if it is a file
-  int32_t plan_file = -1;      // a plan to be obeyed in place of the planners'
+  int32_t schedule_file = -1;              // what PipelineOptions::schedule names, if it is a file
+  int32_t plan_file = -1;                  // a plan to be obeyed in place of the planners'
+  std::shared_ptr<const TunesFile> tunes;  // what PipelineOptions::tune names, if it is a file
 };
 
 // Reads the file that `schedule` names, if it names one.

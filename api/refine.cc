@@ -65,10 +65,13 @@ class Refiner {
     const auto start = std::chrono::steady_clock::now();
     Lowered lowered;
     TRY_VOID(Round("as solved", &lowered, diags_));
-    if (lowered.by_schedule) best_.schedule = scheduler::ToText(lowered.schedule);
+    // Of two launches each has loops of its own, and a file is of the loops of one.
+    const bool several = !best_.image.before.empty();
+    if (lowered.by_schedule && !several) best_.schedule = scheduler::ToText(lowered.schedule);
     TRY_VOID(Solvable());
     best_file_ = loaded_.schedule_file;
-    while (!verdict_.clean() && best_.rounds.size() <= kMostRounds && withheld_ < kMostWithheld) {
+    while (!several && !verdict_.clean() && best_.rounds.size() <= kMostRounds &&
+           withheld_ < kMostWithheld) {
       Next();
       const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
       if (progress_ && past.count() > kSilentSeconds)
@@ -78,7 +81,10 @@ class Refiner {
     loaded_.schedule_file = best_file_;  // who asks about the program gets the best one
     if (!verdict_.clean())
       diags_.Report(kRefineGaveUp, Span{}, kernel_, Say(verdict_), best_.rounds.size() - 1);
-    if (best_.schedule.empty()) diags_.Report(kNothingToPin, Span{}, kernel_);
+    if (several)
+      diags_.Report(kLaunchesNotPinned, Span{}, kernel_);
+    else if (best_.schedule.empty())
+      diags_.Report(kNothingToPin, Span{}, kernel_);
     return std::move(best_);
   }
 
@@ -129,12 +135,21 @@ class Refiner {
     another_ = true;
     TRY(backend::PtxasReport report, backend::Assemble(image.ptx, image.target, ptxas_, diags));
     last_ = VerdictOf(report);
+    std::vector<backend::PtxasReport> before;
+    for (const backend::KernelImage& launch : image.before) {
+      TRY(backend::PtxasReport of, backend::Assemble(launch.ptx, launch.target, ptxas_, diags));
+      const Verdict v = VerdictOf(of);
+      last_.serialized += v.serialized;
+      last_.spilled += v.spilled;
+      before.push_back(std::move(of));
+    }
     best_.rounds.push_back(fmt::format("{}: {}", what, Say(last_)));
     taken_ = best_.rounds.size() == 1 || last_ < verdict_;
     if (!taken_) return Done();
     verdict_ = last_;
     best_.image = std::move(image);
     best_.report = std::move(report);
+    best_.before = std::move(before);
     return Done();
   }
 

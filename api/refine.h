@@ -18,7 +18,8 @@ namespace tilec::api {
 
 struct Refined {
   backend::KernelImage image;
-  backend::PtxasReport report;      // of the image
+  backend::PtxasReport report;               // of the image
+  std::vector<backend::PtxasReport> before;  // of what is launched before it: image.before
   std::string schedule;             // text of the .sched file; "": the image obeys no schedule
   std::vector<std::string> rounds;  // what each gave, for people
 };

@@ -3,6 +3,9 @@
 
 #include "api/diagnostics.h"
 #include "api/pipeline.h"
+#include "ir/isa.h"
+#include "ir/passes/divide_reductions.h"
+#include "ir/passes/pack_rows.h"
 #include "support/file.h"
 #include "support/nearest.h"
 
@@ -18,7 +21,7 @@ std::optional<int64_t> PackOf(const std::string& name) {
   if (name.rfind(kPack, 0) != 0) return std::nullopt;
   const std::string rest = name.substr(kPack.size());
   const std::string count = rest.substr(0, rest.find(kAlsoSplit));
-  for (const int64_t heads : {1, 2, 4, 8, 16})
+  for (int64_t heads = 1; heads <= ir::kMostPacked; heads *= 2)
     if (count == fmt::format("{}", heads)) return heads;
   return std::nullopt;
 }
@@ -28,7 +31,7 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
   const std::string count =
       name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
-  for (const int64_t ctas : {1, 2, 4, 8, 16, 32, 64})
+  for (int64_t ctas = 1; ctas <= ir::isa::kPortableClusterCtas * ir::kMostGroups; ctas *= 2)
     if (count == fmt::format("{}", ctas)) return ctas;
   return std::nullopt;
 }

@@ -45,7 +45,7 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
 
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call) {
-  if (options.schedule != "solve" || loaded.schedule_file >= 0) return {};
+  if (options.For(call).schedule != "solve" || loaded.schedule_file >= 0) return {};
   DiagSink quiet;  // who compiles it says what is wrong
   const Result<Machine> machine = MachineOf(options, quiet);
   if (!machine.ok()) return {};

@@ -7,11 +7,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "api/call.h"
 #include "api/device_state.h"
+#include "api/improve.h"
 #include "api/pipeline.h"
 #include "api/resolved.h"
 #include "api/stdlib.h"
@@ -26,6 +28,8 @@ struct CompilerState {
   api::PipelineOptions options;
   api::StandardLibrary library;
   std::optional<runtime::KernelCache> cache;
+  std::mutex measuring;  // one measurement at a time: they would slow each other down
+  std::unique_ptr<api::Improver> improver;  // null: nobody asked; the last, so that it ends first
 };
 
 // One specialisation: an image, and where it is loaded. Compiling and loading are done once, by
@@ -52,6 +56,8 @@ struct KernelState {
     int64_t split = 1;        // CTAs for each tile
     int64_t pack = 1;         // instances whose rows are one tile
     bool share_copies = false;
+    std::string schedule = {};  // "": as the options say
+    bool operator==(const Tuned&) const = default;
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch or their class
   struct Memory {
@@ -62,6 +68,15 @@ struct KernelState {
   std::map<std::string, std::shared_ptr<Memory>> memories;  // by facts and what is compiled in
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   ResolvedStore resolved;
+  // What was found since the last launch that was resolved (api/improve.h): a note each. `resolved`
+  // begins anew then, and what was resolved by choices of before is not kept.
+  struct Improved {
+    std::string sizes, what;
+    double us = 0, before_us = 0;
+  };
+  std::vector<Improved> improved;
+  std::set<std::string> asked;  // keys of `tunes` that were given to the improver
+  uint64_t generation = 0;
 };
 
 }  // namespace tilec

@@ -1,7 +1,7 @@
 # Kernels built at build time and linked into a target as a bundle.
 #
 #   tilec_add_kernels(app KERNELS gemm.tile:gemm BM=64,128 attention.tile:attention D=64,128
-#                     [NAME kernels] [TARGETS h200 …] [TUNE model] [SCHEDULE sequential]
+#                     [NAME kernels] [TARGETS h200 …] [TUNE model|tunes.toml] [SCHEDULE sequential]
 #                     [RUNTIME tilec::tilec_rt_cuda] [PTXAS off] [DEPENDS prelude.tile …])
 #
 # KERNELS are the words of `tilec bundle`: a kernel, then its values, every combination of which is
@@ -46,6 +46,11 @@ function(tilec_add_kernels target)
     get_filename_component(file ${file} ABSOLUTE)
     list(APPEND inputs ${file})
   endforeach()
+  # A file of tunes that `tilec tune` wrote, relative to the current source folder.
+  if(A_TUNE MATCHES "[./]" AND NOT A_TUNE MATCHES "^measure")
+    get_filename_component(A_TUNE ${A_TUNE} ABSOLUTE)
+    list(APPEND inputs ${A_TUNE})
+  endif()
   set(options)
   if(A_TARGETS)
     string(REPLACE ";" "," targets "${A_TARGETS}")

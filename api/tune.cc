@@ -92,6 +92,8 @@ class Search {
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
         least_flops_ = rating.form.whole_flops;
     const std::vector<Candidate> order = Order(standard);
+    for (size_t i = 1; i < order.size() && i <= kRest; ++i)
+      choice.rest.push_back({.values = ValuesOf(order[i].point), .time = {.ms = order[i].ms}});
     std::optional<double> default_ms, best_ms;
     std::optional<TunePoint> leanest;  // of those that are taken to spill
     size_t in_vain = 0, tried = 0;
@@ -560,11 +562,6 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
   if (store != nullptr && choice.why_not.empty())
     KeepTunes(*store, key, signature.kernel, choice.values);
   return choice;
-}
-
-Result<> CheckTune(const std::string& tune, DiagSink& diags) {
-  if (tune == "default" || tune == "model" || tune == "classes") return Done();
-  return diags.Report(kUnknownTune, Span{}, tune).Help("use default, model or classes");
 }
 
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,

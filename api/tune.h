@@ -30,9 +30,12 @@ struct TunePoint {
   int64_t lacks = 0;  // registers of a thread; more than 0: ptxas is taken to spill
 };
 
+constexpr size_t kRest = 16;
+
 struct TuneChoice {
   frontend::Values values;         // what to use; empty: the defaults
   std::vector<TunePoint> lowered;  // best first; empty where the choice was remembered
+  std::vector<TunePoint> rest;     // the next best by bounds, up to kRest
   size_t rated = 0;                // points that were rated by bounds
   std::string why_not;             // no choice could be made: why
   bool fails = false;              // because the kernel does not compile
@@ -45,9 +48,6 @@ struct TuneMemory;
 TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
                        const PipelineOptions& options, scheduler::SolutionStore* store,
                        TuneMemory* memory = nullptr);
-
-// `default`, `model` or `classes`.
-Result<> CheckTune(const std::string& tune, DiagSink& diags);
 
 // What the options ask the open tunes of the call to be; empty: their defaults.
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,

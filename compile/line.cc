@@ -60,7 +60,7 @@ int Report(const scheduler::ProgramSchedule& schedule, bool from_file, DiagSink&
   int applied = 0;
   for (const scheduler::LoopReport& loop : schedule.loops) {
     applied += loop.applied;
-    if (!loop.applied)
+    if (!loop.applied && !loop.idle)
       said.Report(kLoopKeepsItsOrder, loop.at,
                   loop.notes.empty() ? "no schedule was found" : loop.notes.back());
     for (const std::string& note : loop.notes)  // of the solver's nobody expects more

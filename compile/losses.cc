@@ -20,12 +20,13 @@ using ir::OpKind;
 
 bool SamePlace(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
 
-// The load that an op of a loop's graph executes.
+// The load that an op of a loop's graph is. One that is a part of the op that reads it is made
+// there.
 const scheduler::OriginStep* LoadOf(const Function& fn, const scheduler::OpOrigin& origin) {
-  for (const scheduler::OriginStep& step : origin.steps)
-    if (step.kind == scheduler::StepKind::kOp && fn.ops[step.op].kind == OpKind::kLoad)
-      return &step;
-  return nullptr;
+  const scheduler::OriginStep& main = origin.steps[static_cast<size_t>(origin.main)];
+  const bool loads = main.kind == scheduler::StepKind::kOp && main.op.valid() &&
+                     fn.ops[main.op].kind == OpKind::kLoad;
+  return loads ? &main : nullptr;
 }
 
 // In how many iterations before its first consumer's the schedule issues an op.
@@ -44,14 +45,17 @@ int64_t StagesAhead(const scheduler::LoopReport& loop, int op) {
   return ahead == INT64_MAX ? 0 : ahead;
 }
 
-// Does a product read the tile as it is loaded, or its transpose?
-bool IsMultiplied(const Function& fn, ir::ValueId tile) {
+// Does a product read a tile that is loaded at this place as it is, or its transpose? Turns in
+// front of a loop and versions have loads of their own, and of the one that was solved none may be
+// left.
+bool IsMultiplied(const Function& fn, Span place) {
   const std::vector<OpId> ops = ir::OpsInOrder(fn);
   return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
     const Op& op = fn.ops[id];
     return op.kind == OpKind::kDot &&
            std::any_of(op.operands.begin(), op.operands.begin() + 2, [&](ir::ValueId v) {
-             return Without(fn, OpKind::kTranspose, v).value == tile;
+             const Op* load = fn.def(Without(fn, OpKind::kTranspose, v).value);
+             return load && load->kind == OpKind::kLoad && SamePlace(load->at, place);
            });
   });
 }
@@ -100,7 +104,7 @@ std::vector<Loss> LossesOf(const scheduler::ProgramSchedule& schedule, const Fun
       if (slots < 2 && StagesAhead(loop, static_cast<int>(g)) < 1) continue;
       const Op& op = fn.ops[step->op];
       const ir::Param* tensor = fn.param(op.operands[0]);
-      const bool left = IsMultiplied(fn, op.results[0]) && ir::MayBeBrought(fn, op, target) &&
+      const bool left = IsMultiplied(fn, step->at) && ir::MayBeBrought(fn, op, target) &&
                         (no_producer.why.empty() || !ir::TmaAccess(fn, op, target));
       const std::string by_threads =
           left ? "threads of the load role would bring it, and that leaves others too few registers"

@@ -274,6 +274,8 @@ class Search {
     // Beside products all of it is alive; arithmetic alone uses up its tiles piece by piece.
     const bool products = std::any_of(warps.ops.begin(), warps.ops.end(),
                                       [](const ir::Op& op) { return op.kind == ir::OpKind::kMma; });
+    // (How many CTAs find room was decided by what it holds: ir/lower/row_pressure.cc.)
+    if (!products && warps.launch.ctas_per_sm > 1) return;
     const int64_t alive = products ? fullest.kept : fullest.held;
     // Where roles have quotas, what would not leave the least was refused (I306, I308). Of
     // attention with 240, 218 kept do not spill, and 228 do.

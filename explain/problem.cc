@@ -7,7 +7,9 @@
 
 #include "explain/diagnostics.h"
 #include "explain/internal.h"
+#include "ir/lower/plan.h"
 #include "ir/row_classes.h"
+#include "scheduler/own_loads.h"
 
 namespace tilec::explain {
 
@@ -47,6 +49,7 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
   std::vector<LoopProblem> problems;
   DiagSink refused;
   const std::vector<ir::OpId> loops = scheduler::InnermostLoops(fn);
+  const auto rings = scheduler::RingsOf(fn, ir::MakePlan(fn, target));
   for (ir::OpId loop : loops) {
     LoopProblem problem;
     problem.at = fn.ops[loop].at;
@@ -56,6 +59,7 @@ Result<std::vector<LoopProblem>> ProblemsOf(const ir::Function& fn, const ir::Ta
       options.slices = slices;
       Result<Extraction> extraction = scheduler::ExtractLoop(fn, loop, target, options, trial);
       if (!extraction.ok()) break;
+      scheduler::LoadWhereRead(fn, rings, &*extraction);
       problem.candidates.push_back({slices, extraction->graph, MembersOf(fn, *extraction)});
     }
     if (problem.candidates.empty()) {

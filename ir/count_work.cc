@@ -114,17 +114,22 @@ class Counter {
     return std::min(bytes, moved);
   }
 
-  // Values that decide how much is done: bounds of loops, conditions, starts of ranges.
+  // Values that decide how much is done: bounds of loops, conditions, starts of ranges. What a loop
+  // carries decides if what it becomes does.
   void FindSteering() {
     std::vector<ValueId> work;
     const auto need = [&](ValueId v) {
       if (!Tile(v) && steering_.insert(v.index).second) work.push_back(v);
     };
     for (const Op& op : fn_.ops) {
-      if (op.kind == OpKind::kFor || op.kind == OpKind::kParallel)
+      if (op.kind == OpKind::kFor) need(op.operands[0]), need(op.operands[1]);
+      if (op.kind == OpKind::kParallel || op.kind == OpKind::kIf)
         for (ValueId v : op.operands) need(v);
-      if (op.kind == OpKind::kIf || op.kind == OpKind::kYield)
+      if (op.kind == OpKind::kWhile) {
         for (ValueId v : op.operands) need(v);
+        for (BlockId region : op.regions)
+          for (ValueId v : Yielded(region)) need(v);
+      }
       const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kAtomic;
       if (!edges_ || (op.kind != OpKind::kLoad && !store)) continue;
       size_t at = store ? 2 : 1;
@@ -134,12 +139,39 @@ class Counter {
         at += takes;
       }
     }
+    const std::map<int32_t, std::vector<ValueId>> carried = Carried();
     while (!work.empty()) {
       const ValueId v = work.back();
       work.pop_back();
-      if (const Op* op = fn_.def(v))
+      if (const auto from = carried.find(v.index); from != carried.end())
+        for (ValueId o : from->second) need(o);
+      const Op* op = fn_.def(v);
+      if (op && op->kind != OpKind::kFor)
         for (ValueId o : op->operands) need(o);
     }
+  }
+
+  std::vector<ValueId> Yielded(BlockId region) const {
+    const std::vector<OpId>& ops = fn_.blocks[region].ops;
+    return ops.empty() ? std::vector<ValueId>() : fn_.ops[ops.back()].operands;
+  }
+  // By what a loop carries or a branch gives: what it is made of.
+  std::map<int32_t, std::vector<ValueId>> Carried() const {
+    std::map<int32_t, std::vector<ValueId>> from;
+    for (const Op& op : fn_.ops) {
+      if (op.kind != OpKind::kFor && op.kind != OpKind::kIf) continue;
+      for (BlockId region : op.regions) {
+        const std::vector<ValueId> yielded = Yielded(region);
+        for (size_t i = 0; i < std::min(yielded.size(), op.results.size()); ++i) {
+          std::vector<ValueId>& result = from[op.results[i].index];
+          result.push_back(yielded[i]);
+          if (op.kind == OpKind::kIf) continue;
+          result.push_back(op.operands[2 + i]);
+          from[fn_.blocks[region].args[1 + i].index] = {yielded[i], op.operands[2 + i]};
+        }
+      }
+    }
+    return from;
   }
 
   void RunBlock(BlockId block) {

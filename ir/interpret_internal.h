@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -55,6 +56,34 @@ struct Tile {
   }
   void MarkUndecided(size_t i) { Mark(i, kJump); }
   void DropZeroErrors();
+};
+
+// Numbers beside a tile while an op runs. Those of scalars, of which plain references make
+// millions, need no memory of their own.
+class Numbers {
+ public:
+  explicit Numbers(size_t n, double value = 0) : size_(n) {
+    if (n > kFew)
+      many_.assign(n, value);
+    else
+      std::fill_n(few_, n, value);
+  }
+  explicit Numbers(std::span<const double> from) : Numbers(from.size()) {
+    std::copy(from.begin(), from.end(), data());
+  }
+  size_t size() const { return size_; }
+  double* data() { return size_ > kFew ? many_.data() : few_; }
+  const double* data() const { return size_ > kFew ? many_.data() : few_; }
+  double& operator[](size_t i) { return data()[i]; }
+  double operator[](size_t i) const { return data()[i]; }
+  operator std::span<double>() { return {data(), size_}; }
+  operator std::span<const double>() const { return {data(), size_}; }
+
+ private:
+  static constexpr size_t kFew = 4;
+  size_t size_;
+  double few_[kFew];
+  std::vector<double> many_;
 };
 
 // An error bound as a float, rounded up.

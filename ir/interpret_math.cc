@@ -129,7 +129,7 @@ Eval CosOf(DType d, double x, double e) {
 
 template <typename F>
 void MapFloat(const Tile& a, Tile& out, F&& f) {
-  std::vector<double> p(out.v.size());
+  Numbers p(out.v.size());
   for (size_t i = 0; i < out.v.size(); ++i) {
     const Eval r = f(a.dtype, a.v[i], static_cast<double>(a.error(i)));
     out.v[i] = r.r;
@@ -225,9 +225,10 @@ void Cast(const Tile& a, Tile& out) {
   if (a.is_float() && !out.is_float()) return CastFloatToInt(a, out);
   if (!a.is_float()) return CastIntToFloat(a, out);
   out.v = a.v;
-  std::vector<double> p(a.e.begin(), a.e.end());
-  if (Wide(a.dtype) && Info(out.dtype).bits < 32) {  // executors may pass through f32
-    p.resize(a.v.size(), 0.0);
+  const bool through = Wide(a.dtype) && Info(out.dtype).bits < 32;  // executors may, through f32
+  Numbers p(through ? a.v.size() : a.e.size());
+  std::copy(a.e.begin(), a.e.end(), p.data());
+  if (through) {
     for (size_t i = 0; i < p.size(); ++i)
       if (static_cast<double>(static_cast<float>(a.v[i])) != a.v[i])
         p[i] += std::fabs(a.v[i]) * 0x1p-24;
@@ -261,7 +262,7 @@ void AddFloats(const Tile& a, const Tile& b, Tile& out, double sign) {
   const size_t n = out.v.size();
   for (size_t i = 0; i < n; ++i) out.v[i] = a.v[i] + sign * b.v[i];
   if (a.e.empty() && b.e.empty()) return Finish(out, {});
-  std::vector<double> p(n);
+  Numbers p(n);
   for (size_t i = 0; i < n; ++i) p[i] = static_cast<double>(a.error(i)) + b.error(i);
   Finish(out, p);
 }
@@ -276,9 +277,9 @@ double ProductSpread(double a, double ea, double b, double eb) {
 void MulFloats(const Tile& a, const Tile& b, Tile& out) {
   const size_t n = out.v.size();
   for (size_t i = 0; i < n; ++i) out.v[i] = a.v[i] * b.v[i];
-  std::vector<double> p;
-  if (!a.e.empty() || !b.e.empty() || Wide(out.dtype)) {
-    p.resize(n);
+  const bool spreads = !a.e.empty() || !b.e.empty() || Wide(out.dtype);
+  Numbers p(spreads ? n : 0);
+  if (spreads) {
     for (size_t i = 0; i < n; ++i) {
       p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i));
       // The product of doubles is itself rounded, and an executor may not round it.
@@ -290,7 +291,7 @@ void MulFloats(const Tile& a, const Tile& b, Tile& out) {
 
 void DivFloats(const Tile& a, const Tile& b, Tile& out, bool correctly_rounded) {
   const size_t n = out.v.size();
-  std::vector<double> p(n);
+  Numbers p(n);
   for (size_t i = 0; i < n; ++i) {
     const double q = a.v[i] / b.v[i];
     const double ea = a.error(i), eb = b.error(i);
@@ -453,15 +454,15 @@ void Fma(const Tile& a, const Tile& b, const Tile& c, Tile& out) {
   const size_t n = out.v.size();
   const DType d = out.dtype;
   const bool narrow = Info(d).bits < 32;
-  std::vector<double> p;
-  if (!a.e.empty() || !b.e.empty() || !c.e.empty() || narrow) p.resize(n);
+  const bool spreads = !a.e.empty() || !b.e.empty() || !c.e.empty() || narrow;
+  Numbers p(spreads ? n : 0);
   for (size_t i = 0; i < n; ++i) {
     out.v[i] =
         d == DType::kF32 || d == DType::kTF32
             ? static_cast<double>(std::fmaf(static_cast<float>(a.v[i]), static_cast<float>(b.v[i]),
                                             static_cast<float>(c.v[i])))
             : std::fma(a.v[i], b.v[i], c.v[i]);
-    if (p.empty()) continue;
+    if (!spreads) continue;
     p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i)) + c.error(i);
     if (p[i] > 0 && !narrow) p[i] += HalfUlp(d, out.v[i]);  // v is rounded already
     if (narrow && std::isfinite(out.v[i]))  // executors may round an f32 fma once more

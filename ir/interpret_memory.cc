@@ -238,16 +238,42 @@ void Conflicts::Meeting::Add(int64_t at, uint32_t a, uint32_t b) {
   instances.insert(b);
 }
 
+namespace {
+
+// One element, at a position in each dim.
+void LoadOne(int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> operands,
+             const AccessContext& context, Tile& out) {
+  int64_t element = 0;
+  bool valid = true, unsure = false;
+  for (size_t d = 0; d < tensor.strides.size(); ++d) {
+    const int64_t at = operands[d]->n[0];
+    valid &= at >= 0 && at < tensor.value->dims[d];
+    unsure |= operands[d]->undecided(0);
+    if (valid) element += at * tensor.strides[d];
+  }
+  if (unsure) out.MarkUndecided(0);
+  if (!valid) return;
+  NoteRead(tensor, tensor_value, element, context);
+  if (!out.e.empty()) out.e[0] = 0;
+  if (!out.und.empty() && !unsure) out.und[0] = 0;
+  LoadElement(tensor, static_cast<size_t>(element), out, 0);
+}
+
+}  // namespace
+
 void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> operands,
           const AccessContext& context, Tile& out) {
   const bool has_fill = op.i("has_fill") != 0;
-  const Footprint f = FootprintOf(op, tensor, operands, false);
+  const std::string& modes = op.s("modes");
+  const bool one = out.shape.empty() && modes.find_first_not_of('s') == std::string::npos;
   if (out.is_float())
     std::fill(out.v.begin(), out.v.end(), has_fill ? operands.back()->v[0] : 0.0);
   else
     std::fill(out.n.begin(), out.n.end(), has_fill ? operands.back()->n[0] : 0);
   if (has_fill && operands.back()->error(0) > 0) out.e.assign(out.size(), operands.back()->e[0]);
   if (has_fill && operands.back()->flags(0)) out.und.assign(out.size(), operands.back()->flags(0));
+  if (one) return LoadOne(tensor_value, tensor, operands, context, out);
+  const Footprint f = FootprintOf(op, tensor, operands, false);
   const bool plain = out.is_float() && tensor.value->e.empty() && tensor.value->undecided.empty() &&
                      tensor.readers.empty() && f.contiguous;
   const std::vector<int64_t> none{0};

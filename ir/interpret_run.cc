@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "ir/diagnostics.h"
 #include "ir/numerics.h"
@@ -128,15 +129,27 @@ void Worker::TakeYield(BlockId region, size_t leading, const std::vector<ValueId
   const Block& block = k_.fn.blocks[region];
   if (block.ops.empty()) return;
   const Op& yield = k_.fn.ops[block.ops.back()];
+  if (targets.empty()) return;
+  // A value of this very block is dead afterwards, unless it is yielded again: take its memory.
+  const auto made_here = [&](ValueId v) {
+    const OpId def = k_.fn.values[v].def;
+    return def.valid() && k_.fn.ops[def].block == region;
+  };
+  if (const ValueId v = yield.operands[leading]; targets.size() == 1) {
+    if (v == targets[0]) return;
+    if (made_here(v))
+      std::swap(env_[targets[0].index], env_[v.index]);
+    else
+      env_[targets[0].index] = env_[v.index];
+    return;
+  }
   std::vector<Tile> next(targets.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     const ValueId v = yield.operands[leading + i];
     if (v == targets[i]) continue;
-    // A value of this very block is dead afterwards, unless it is yielded again: take its memory.
-    const OpId def = k_.fn.values[v].def;
     const bool last = std::find(yield.operands.begin() + static_cast<ptrdiff_t>(leading + i + 1),
                                 yield.operands.end(), v) == yield.operands.end();
-    if (last && def.valid() && k_.fn.ops[def].block == region)
+    if (last && made_here(v))
       std::swap(next[i], env_[v.index]);
     else
       next[i] = env_[v.index];
@@ -233,19 +246,24 @@ void Worker::RunPrint(const Op& op) {
   prints.push_back({instance_, std::move(text)});
 }
 
+// Half a unit of the result, relative to whatever.
+void Worker::RunApart(const Op& op, std::span<const Tile*> in) {
+  Tile apart = *in[0];
+  apart.e.resize(apart.v.size(), 0.0F);
+  for (size_t i = 0; i < apart.v.size(); ++i)
+    apart.e[i] += static_cast<float>(2 * HalfUlp(k_.fn.type(op.results[0]).dtype, apart.v[i]));
+  in[0] = &apart;
+  EvalElementwise(op, in, Result(op));
+}
+
 bool Worker::RunOp(const Op& op) {
   if (Info(op.kind).elementwise()) {
-    std::vector<const Tile*> in = Tiles(op, 0);
-    Tile apart;
-    if (!k_.rounded_apart.empty() && k_.rounded_apart.count(op.results[0]) > 0) {
-      // Half a unit of the result, relative to whatever.
-      apart = *in[0];
-      apart.e.resize(apart.v.size(), 0.0F);
-      for (size_t i = 0; i < apart.v.size(); ++i)
-        apart.e[i] += static_cast<float>(2 * HalfUlp(k_.fn.type(op.results[0]).dtype, apart.v[i]));
-      in[0] = &apart;
-    }
-    EvalElementwise(op, in, Result(op));
+    std::array<const Tile*, 3> in{};
+    const size_t operands = std::min(op.operands.size(), in.size());
+    for (size_t i = 0; i < operands; ++i) in[i] = &env_[op.operands[i].index];
+    const bool apart = !k_.rounded_apart.empty() && k_.rounded_apart.count(op.results[0]) > 0;
+    if (apart) return RunApart(op, {in.data(), operands}), true;
+    EvalElementwise(op, {in.data(), operands}, Result(op));
     return true;
   }
   auto in = [&](size_t i) -> const Tile& { return env_[op.operands[i].index]; };

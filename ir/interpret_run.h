@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ class Worker {
   void Combine(const Op& op);
   bool RunBlock(BlockId block);
   bool RunOp(const Op& op);
+  void RunApart(const Op& op, std::span<const Tile*> in);
   bool RunFor(const Op& op);
   bool RunWhile(const Op& op);
   bool RunIf(const Op& op);

@@ -12,8 +12,9 @@ void Tile::Reset(const Type& type) {
   dtype = type.dtype;
   shape = type.shape;
   const auto count = static_cast<size_t>(type.elements());
-  v.resize(IsFloat(dtype) ? count : 0);
-  n.resize(IsFloat(dtype) ? 0 : count);
+  const bool floats = IsFloat(dtype);
+  v.resize(floats ? count : 0);
+  n.resize(floats ? 0 : count);
   e.clear();
   und.clear();
 }
@@ -88,13 +89,15 @@ void Finish(Tile& out, std::span<const double> p, bool contracts) {
     RoundAll(out.dtype, out.v);
     return;
   }
-  const std::vector<double> r = out.v;
-  RoundAll(out.dtype, out.v);
-  if (exact && !subnormal && r == out.v) return;  // every product was exact
+  const Numbers r{std::span<const double>(out.v)};
   const size_t n = r.size();
-  std::vector<double> low, high;
+  RoundAll(out.dtype, out.v);
+  if (exact && !subnormal && std::equal(out.v.begin(), out.v.end(), r.data()))
+    return;  // every product was exact
+  Numbers low(exact ? 0 : n), high(exact ? 0 : n);
   if (!exact) {
-    low = high = r;
+    std::copy_n(r.data(), n, low.data());
+    std::copy_n(r.data(), n, high.data());
     const bool wide = out.dtype == DType::kF64;
     for (size_t i = 0; i < n; ++i) {
       if (p[i] == 0) continue;

@@ -52,9 +52,84 @@ bool OtherPath(const Graph& g, int from, int to) {
   return false;
 }
 
-// One op that does the work of `first`, then that of `second`; it keeps the place and the name of
-// `named`, one of them. Its value is that of both, where both are read.
-void Merge(Extraction* loop, int first, int second, int named) {
+int64_t LargestIssue(const Graph& g) {
+  int64_t largest = 0;
+  for (const GraphOp& op : g.ops) largest = std::max(largest, op.issue);
+  return largest;
+}
+
+// Small ops into their only reader.
+bool Swallow(Extraction* loop) {
+  const Graph& g = loop->graph;
+  const int64_t largest = LargestIssue(g);
+  for (int v = 0; v < static_cast<int>(g.ops.size()); ++v) {
+    const GraphOp& op = g.ops[v];
+    if (!Computes(op) || !InRegisters(op) || op.issue * kSmall > largest) continue;
+    const int y = OnlyReader(g, v);
+    if (y < 0 || !Computes(g.ops[y]) || !Alike(op, g.ops[y])) continue;
+    MergeOps(loop, v, y, y);
+    return true;
+  }
+  return false;
+}
+
+class Chains {
+ public:
+  explicit Chains(Extraction* loop)
+      : loop_(loop),
+        bound_(BestBound(loop->graph).ii),
+        limit_(std::max(bound_ / 2, LargestIssue(loop->graph))) {}
+
+  // An op into its only reader, if the two together stay short and nothing stalls in between for
+  // long; a few rows into the op that makes what they are made of.
+  bool Step() {
+    const Graph& g = loop_->graph;
+    for (int v = 0; v < static_cast<int>(g.ops.size()); ++v) {
+      const GraphOp& op = g.ops[v];
+      if (!Computes(op) || !InRegisters(op) ||
+          op.latency - op.issue > std::max<int64_t>(16, op.issue / 4))
+        continue;
+      const int y = OnlyReader(g, v);
+      if (y >= 0 && Fits(v, y) && Try(v, y, y)) return true;
+    }
+    const int64_t largest = LargestIssue(g);
+    for (const GraphEdge& e : g.edges) {
+      const GraphOp &v = g.ops[e.from], &y = g.ops[e.to];
+      if (e.kind != EdgeKind::kRegister || e.distance != 0 || y.issue * kSmall > largest) continue;
+      if (v.regs > kFewRegisters || y.regs > kFewRegisters || !Computes(v) || !InRegisters(v) ||
+          !InRegisters(y))
+        continue;
+      if (Fits(e.from, e.to) && Try(e.from, e.to, e.from)) return true;
+    }
+    return false;
+  }
+
+ private:
+  bool Fits(int v, int y) const {
+    const Graph& g = loop_->graph;
+    return Computes(g.ops[y]) && Alike(g.ops[v], g.ops[y]) &&
+           g.ops[v].issue + g.ops[y].issue <= limit_ && !OtherPath(g, v, y);
+  }
+  // Keeps the merger if no bound on the initiation interval rises.
+  bool Try(int first, int second, int named) {
+    if (tried_.count({loop_->graph.ops[first].name, loop_->graph.ops[second].name}) > 0)
+      return false;
+    tried_.insert({loop_->graph.ops[first].name, loop_->graph.ops[second].name});
+    Extraction merged = *loop_;
+    MergeOps(&merged, first, second, named);
+    if (BestBound(merged.graph).ii > bound_) return false;
+    *loop_ = std::move(merged);
+    return true;
+  }
+
+  Extraction* loop_;
+  const int64_t bound_, limit_;
+  std::set<std::pair<std::string, std::string>> tried_;
+};
+
+}  // namespace
+
+void MergeOps(Extraction* loop, int first, int second, int named) {
   Graph* g = &loop->graph;
   const GraphOp a = g->ops[first], b = g->ops[second];
   const int gone = named == first ? second : first;
@@ -132,83 +207,6 @@ void Merge(Extraction* loop, int first, int second, int named) {
   g->ops.erase(g->ops.begin() + gone);
   loop->origins.erase(loop->origins.begin() + gone);
 }
-
-int64_t LargestIssue(const Graph& g) {
-  int64_t largest = 0;
-  for (const GraphOp& op : g.ops) largest = std::max(largest, op.issue);
-  return largest;
-}
-
-// Small ops into their only reader.
-bool Swallow(Extraction* loop) {
-  const Graph& g = loop->graph;
-  const int64_t largest = LargestIssue(g);
-  for (int v = 0; v < static_cast<int>(g.ops.size()); ++v) {
-    const GraphOp& op = g.ops[v];
-    if (!Computes(op) || !InRegisters(op) || op.issue * kSmall > largest) continue;
-    const int y = OnlyReader(g, v);
-    if (y < 0 || !Computes(g.ops[y]) || !Alike(op, g.ops[y])) continue;
-    Merge(loop, v, y, y);
-    return true;
-  }
-  return false;
-}
-
-class Chains {
- public:
-  explicit Chains(Extraction* loop)
-      : loop_(loop),
-        bound_(BestBound(loop->graph).ii),
-        limit_(std::max(bound_ / 2, LargestIssue(loop->graph))) {}
-
-  // An op into its only reader, if the two together stay short and nothing stalls in between for
-  // long; a few rows into the op that makes what they are made of.
-  bool Step() {
-    const Graph& g = loop_->graph;
-    for (int v = 0; v < static_cast<int>(g.ops.size()); ++v) {
-      const GraphOp& op = g.ops[v];
-      if (!Computes(op) || !InRegisters(op) ||
-          op.latency - op.issue > std::max<int64_t>(16, op.issue / 4))
-        continue;
-      const int y = OnlyReader(g, v);
-      if (y >= 0 && Fits(v, y) && Try(v, y, y)) return true;
-    }
-    const int64_t largest = LargestIssue(g);
-    for (const GraphEdge& e : g.edges) {
-      const GraphOp &v = g.ops[e.from], &y = g.ops[e.to];
-      if (e.kind != EdgeKind::kRegister || e.distance != 0 || y.issue * kSmall > largest) continue;
-      if (v.regs > kFewRegisters || y.regs > kFewRegisters || !Computes(v) || !InRegisters(v) ||
-          !InRegisters(y))
-        continue;
-      if (Fits(e.from, e.to) && Try(e.from, e.to, e.from)) return true;
-    }
-    return false;
-  }
-
- private:
-  bool Fits(int v, int y) const {
-    const Graph& g = loop_->graph;
-    return Computes(g.ops[y]) && Alike(g.ops[v], g.ops[y]) &&
-           g.ops[v].issue + g.ops[y].issue <= limit_ && !OtherPath(g, v, y);
-  }
-  // Keeps the merger if no bound on the initiation interval rises.
-  bool Try(int first, int second, int named) {
-    if (tried_.count({loop_->graph.ops[first].name, loop_->graph.ops[second].name}) > 0)
-      return false;
-    tried_.insert({loop_->graph.ops[first].name, loop_->graph.ops[second].name});
-    Extraction merged = *loop_;
-    Merge(&merged, first, second, named);
-    if (BestBound(merged.graph).ii > bound_) return false;
-    *loop_ = std::move(merged);
-    return true;
-  }
-
-  Extraction* loop_;
-  const int64_t bound_, limit_;
-  std::set<std::pair<std::string, std::string>> tried_;
-};
-
-}  // namespace
 
 void ContractSmallOps(Extraction* loop) {
   while (Swallow(loop)) {

@@ -13,4 +13,8 @@ namespace tilec::scheduler {
 // own time. Names, kinds and places are those of the reader.
 void ContractSmallOps(Extraction* loop);
 
+// One op that does the work of `first`, then that of `second`, which reads it; it keeps the place
+// and the name of `named`, one of them. Its value is that of both, where both are read.
+void MergeOps(Extraction* loop, int first, int second, int named);
+
 }  // namespace tilec::scheduler

@@ -22,10 +22,12 @@
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
 #include "scheduler/last_turn.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
+#include "scheduler/own_loads.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/top.h"
@@ -271,7 +273,7 @@ std::set<OpId> IntoSums(const Function& fn) {
 }  // namespace
 
 std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
-                                  bool crossing, int warpgroups) {
+                                  bool crossing, int warpgroups, bool own_loads) {
   CutProgram c;
   c.fn = fn;
   c.schedule.slices = slices;
@@ -288,6 +290,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
+  const std::function<bool(OpId)> has_ring = RingsOf(c.fn, tiles);
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;
     report.at = c.fn.ops[loop].at;
@@ -301,6 +304,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
         ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
+      if (own_loads) LoadWhereRead(c.fn, has_ring, &report.extraction);
       report.outliving = Outliving(c.fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;
       AddOperandReads(c.fn, tiles, target, &report.extraction);
@@ -312,6 +316,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
     } else {
+      report.idle = !attempt.all().empty() && attempt.all().front().def == &kLoopEmpty;
       report.notes.push_back(attempt.all().empty() ? "it is no loop of tile ops"
                                                    : attempt.all().front().message);
     }
@@ -319,6 +324,57 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
   }
   return c;
 }
+
+namespace {
+
+// Does a loop become the same program by both of its schedules?
+bool SamePlan(const CutProgram& c, const LoopReport& a, const LoopReport& b, OpId loop) {
+  const auto plan = [&](const LoopReport& report) -> std::optional<ir::LoopPlan> {
+    const auto compute = ComputeRoles(report.extraction.graph, report.solution.schedule, 1);
+    if (!compute) return std::nullopt;
+    std::string why;
+    return PlanLoop(c.fn, loop, LoopScheduleOf(c, report, *compute), &why);
+  };
+  const std::optional<ir::LoopPlan> x = plan(a), y = plan(b);
+  return x && y && x->stages == y->stages &&
+         std::equal(x->order.begin(), x->order.end(), y->order.begin(), y->order.end(),
+                    [](const ir::PlannedOp& p, const ir::PlannedOp& q) {
+                      return p.op == q.op && p.role == q.role && p.stage == q.stage;
+                    }) &&
+         x->tokens.empty() && y->tokens.empty();
+}
+
+// A kernel that multiplies nothing has no rings, whatever its loops were solved with. Where they
+// are solved without, and become the program that they were, that is what is said of it. (Another
+// program is not taken: which of two orders of a row kernel is faster nothing here knows.)
+void ForgetRings(const ProgramOptions& options, CutProgram* c) {
+  if (c->at_once || !c->in_flight.empty() || options.alternative > 0) return;
+  std::optional<CutProgram> own =
+      CutRows(c->fn, 1, *options.target, false, c->schedule.warpgroups, true);
+  if (!own) return;
+  std::vector<LoopReport> reports;
+  const std::vector<OpId> loops = InnermostLoops(c->fn);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const LoopReport& rings = c->schedule.loops[i];
+    reports.push_back(rings);
+    if (!rings.applied) continue;
+    LoopReport& report = reports.back();
+    report.extraction = std::move(own->schedule.loops[i].extraction);
+    report.outliving = std::move(own->schedule.loops[i].outliving);
+    Graph graph = report.extraction.graph;
+    graph.machine.max_regs_per_thread =
+        std::max<int64_t>(0, graph.machine.max_regs_per_thread - options.withheld_registers);
+    DiagSink attempt;
+    Result<Solution> solution = SolveStored(graph, options.solve, options.store, attempt);
+    if (!solution.ok()) return;
+    report.solution = std::move(*solution);
+    report.solution.schedule.graph_hash = Hash(report.extraction.graph);
+    if (!SamePlan(*c, rings, report, loops[i])) return;
+  }
+  c->schedule.loops = std::move(reports);
+}
+
+}  // namespace
 
 std::optional<CutProgram> SolveCut(const Function& fn, int slices, const ProgramOptions& options,
                                    bool tied) {
@@ -356,6 +412,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     if (c->in_place) LeaveOutTurns(graph, &report.solution.schedule);
     report.applied = true;
   }
+  if (slices == 1 && !tied) ForgetRings(options, &*c);
   return c;
 }
 

@@ -42,6 +42,7 @@ struct LoopReport {
   Extraction extraction;  // as solved: ops of the sliced function
   Solution solution;
   bool applied = false;
+  bool idle = false;  // nothing in it wants a place: no schedule, and none is missed
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
   std::string lost;                // of the notes one that costs cycles; "": none does

@@ -25,9 +25,11 @@ struct CutProgram {
 // scheduling problem carry a note that says why. The graph of the first loop has the kernel's name,
 // that of loop N `NAME.loopN`.
 // `crossing`: values may pass between compute roles (scheduler/crossing.h). `warpgroups`: of a
-// compute role; 0: as many as its tiles ask for.
+// compute role; 0: as many as its tiles ask for. `own_loads`: loads that no ring brings are
+// done with what reads them (scheduler/own_loads.h).
 std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target,
-                                  bool crossing = false, int warpgroups = 0);
+                                  bool crossing = false, int warpgroups = 0,
+                                  bool own_loads = false);
 
 // The same with its loops solved (`applied`) as far as they can be, and not yet rewritten. `tied`:
 // the solver finds all ops of a slice tied to one role (Graph::Pin), the report's graph is the

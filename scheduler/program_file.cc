@@ -90,12 +90,15 @@ Result<CutProgram> BestCut(const ir::Function& fn, const ProgramOptions& options
   std::pair<int, int64_t> best_fit;
   for (int slices : ir::RowClasses(fn).Choices()) {
     if (slices > kMostSlices) continue;
-    std::optional<CutProgram> cut = CutRows(fn, slices, *options.target);
-    if (!cut) continue;
-    const std::pair<int, int64_t> fit = Fit(*cut, sections);
-    if (best && fit <= best_fit) continue;
-    best = std::move(cut);
-    best_fit = fit;
+    for (const bool own_loads : {false, true}) {
+      if (own_loads && slices > 1) continue;
+      std::optional<CutProgram> cut = CutRows(fn, slices, *options.target, false, 0, own_loads);
+      if (!cut) continue;
+      const std::pair<int, int64_t> fit = Fit(*cut, sections);
+      if (best && fit <= best_fit) continue;
+      best = std::move(cut);
+      best_fit = fit;
+    }
   }
   if (best) return std::move(*best);
   return diags.Report(kScheduleNoLoop, sections.front().at, sections.front().name, fn.name);

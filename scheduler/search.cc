@@ -138,11 +138,42 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       options_(options),
       offers_(graph, options),
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
-      total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_) {}
+      total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
+      given_up_(std::make_shared<std::vector<GivenUp>>()) {}
 
-std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
+Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {
+  given_up_ = wider.given_up_;
+}
+
+std::shared_ptr<Session> Search::Known(int64_t ii, const RoleOffer& offer) const {
   for (const auto& session : sessions_)
     if (session->model.ii() == ii && session->model.offer().widths == offer.widths) return session;
+  return nullptr;
+}
+
+// What a search of the same graph gave up counts as if it had been asked again: the answer would be
+// the same, and so is what is left for other questions.
+Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit) {
+  const bool anew = Known(ii, offer) == nullptr;
+  if (anew)
+    for (const GivenUp& question : *given_up_)
+      if (question.ii == ii && question.widths == offer.widths &&
+          question.limit == resource_limit) {
+        spent_ += question.cost;
+        return {};
+      }
+  Reply reply;
+  reply.session = SessionFor(ii, offer);
+  const int64_t before = reply.session->solver.resources();
+  reply.outcome = reply.session->Query({}, resource_limit);
+  if (anew && reply.outcome.answer == Answer::kUnknown)
+    given_up_->push_back(
+        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
+  return reply;
+}
+
+std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
+  if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
   if (sessions_.size() >= kSessionsKept) {
     spent_ += sessions_.front()->solver.resources();
     sessions_.erase(sessions_.begin());
@@ -225,7 +256,7 @@ Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
     if (small == 0 || offer.widths == offers_.Largest().front().widths) break;
     if (!IssueFits(offer, ii)) continue;
     --small;
-    Session::Outcome outcome = SessionFor(ii, offer)->Query({}, resource_limit);
+    Session::Outcome outcome = Ask(ii, offer, resource_limit).outcome;
     if (outcome.answer == Answer::kSat) {
       verdict.answer = Answer::kSat;
       verdict.found = {std::move(outcome.placement), offer, ii};
@@ -240,8 +271,7 @@ Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
            {}});
       continue;
     }
-    const std::shared_ptr<Session> session = SessionFor(ii, offer);
-    Session::Outcome outcome = session->Query({}, resource_limit);
+    auto [session, outcome] = Ask(ii, offer, resource_limit);
     if (outcome.answer == Answer::kSat) {
       verdict.answer = Answer::kSat;
       verdict.found = {std::move(outcome.placement), offer, ii};

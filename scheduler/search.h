@@ -60,6 +60,8 @@ class Offers {
 class Search {
  public:
   Search(const Graph& graph, const SolveOptions& options);
+  // Of the same graph, with less on offer: what `wider` asked in vain is not asked again.
+  Search(const Search& wider, const SolveOptions& options);
 
   struct Found {
     Placement placement;
@@ -103,10 +105,24 @@ class Search {
   int64_t LargestUsefulIi() const;
 
  private:
+  // A question for any schedule of an offer that a new session had no answer to.
+  struct GivenUp {
+    int64_t ii;
+    std::vector<int> widths;
+    int64_t limit, cost;
+  };
+  struct Reply {
+    std::shared_ptr<Session> session;  // null: given up before
+    Session::Outcome outcome;
+  };
+  Reply Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit);
+  std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
+
   const Graph& graph_;
   const SolveOptions options_;
   Offers offers_;
   int64_t query_limit_, total_limit_;
+  std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;

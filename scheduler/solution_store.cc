@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/diagnostics.h"
 #include "scheduler/solver.h"
 #include "support/lines.h"
 
@@ -70,15 +71,39 @@ std::optional<Solution> SolutionFromText(const Graph& graph, const SolveOptions&
   return solution;
 }
 
+namespace {
+
+// A search that ran out of its budget would do so again: its message is kept.
+constexpr std::string_view kGivenUp = "given up\n";
+
+std::optional<std::string> GivenUpMessage(std::string_view text) {
+  if (!text.starts_with(kGivenUp)) return std::nullopt;
+  text.remove_prefix(kGivenUp.size());
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return std::string(text);
+}
+
+}  // namespace
+
 Result<Solution> SolveStored(const Graph& graph, const SolveOptions& options, SolutionStore* store,
                              DiagSink& diags) {
   if (store == nullptr) return Solve(graph, options, diags);
   const std::string key = SolutionKey(graph, options);
-  if (const std::optional<std::string> text = store->Get(key))
+  if (const std::optional<std::string> text = store->Get(key)) {
     if (std::optional<Solution> solution = SolutionFromText(graph, options, *text))
       return *std::move(solution);
-  TRY(Solution solution, Solve(graph, options, diags));
-  store->Put(key, fmt::format("schedule {} {}", graph.name, graph.machine.name), ToText(solution));
+    if (const std::optional<std::string> message = GivenUpMessage(*text))
+      return diags.ReportText(kOutOfBudget, graph.ops.empty() ? Span{} : graph.ops.front().at,
+                              *message);
+  }
+  const std::string label = fmt::format("schedule {} {}", graph.name, graph.machine.name);
+  DiagSink said;
+  Result<Solution> solution = Solve(graph, options, said);
+  if (solution.ok())
+    store->Put(key, label, ToText(*solution));
+  else if (said.all().size() == 1 && said.all()[0].def == &kOutOfBudget)
+    store->Put(key, label, std::string(kGivenUp) + said.all()[0].message + "\n");
+  said.MoveTo(diags);
   return solution;
 }
 

@@ -149,7 +149,7 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii) {
   if (range.best && range.best->ii <= range.proved_below) return range;
   if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
-    Search narrow(search.graph(), *fewer);
+    Search narrow(search, *fewer);
     int64_t first = 0;
     TakeBetter(SmallestOf(narrow, bound, &first).best, &range.best);
   }

@@ -25,8 +25,6 @@ constexpr int64_t kRowCtas = 4;  // of an SM, whose rows may be shared
 // (predicted 12.6, 10.9), 130x45715 in two 38.7 -> 31.4 (15.7, 13.7); layernorm 64x33000 in two
 // 12.9 -> 12.8 (14.5, 13.3).
 constexpr double kRowMargin = 0.1;
-constexpr int64_t kMostPacked = 16;
-constexpr int64_t kMostGroups = 8;  // api/schedule_names.cc
 
 // One function, and what was found out about it.
 struct Form {
@@ -173,7 +171,7 @@ class Forms::Kept {
       const bool idle = 2 * whole.ctas <= room || whole.longest_binds;
       const double margin = tiles.loops ? kRowMargin : target_.model.split_margin;
       if (!target_.Has("clusters") || !idle) return;
-      const int64_t groups = most == ir::isa::kPortableClusterCtas ? kMostGroups : 1;
+      const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
       const int64_t sms = target_.limits.sms;
@@ -240,7 +238,7 @@ class Forms::Kept {
   std::pair<int64_t, Tiles*> ChoosePack(const Question& model) {
     std::pair<int64_t, Tiles*> best = {1, nullptr};
     int64_t fewest = model.TilesOf(plain_.form);
-    for (int64_t heads = 2; heads <= kMostPacked; heads *= 2) {
+    for (int64_t heads = 2; heads <= ir::kMostPacked; heads *= 2) {
       auto at = packed_.find(heads);
       if (at == packed_.end()) {
         FormPtr form = Pack(fn(), heads);

@@ -111,7 +111,7 @@ class Bench {
         views[p.name] = {ir::Spelling(p.dtype), 4096, shapes.at(p.name), {}};
     TRY(call_,
         api::BindCall(program, signature_, api::ForRuntime(signature_), values, views, diags));
-    session_.Tune(signature_, &call_);
+    TRY_VOID(session_.Tune(signature_, &call_, device_.get()));
     TRY(tile_, api::MakeTileIr(session_.loaded(), kernel_, call_, &session_.look(), diags));
     for (const auto& [name, value] : call_.all)
       if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
@@ -192,7 +192,8 @@ class Bench {
       if (signature_.dim(name)) inputs_.dims[name] = std::get<int64_t>(value);
     ir::InterpretOptions options;
     options.max_instances = kCheckedInstances;
-    options.rescaled_in_parts = api::SplitOf(session_.options().schedule).value_or(call_.split) > 1;
+    options.rescaled_in_parts =
+        api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split) > 1;
     TRY(report_, ir::Interpret(*tile_, inputs_, options, diags));
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor || !Written(p)) continue;
@@ -401,6 +402,7 @@ class Bench {
 }  // namespace
 
 int CmdBench(const Options& options) {
+  if (options.search) return CmdTune(options);
   Session session(options);
   bool right = false;
   {

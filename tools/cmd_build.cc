@@ -72,6 +72,8 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
   TRY(const api::Refined refined,
       api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags, progress));
   for (const std::string& round : refined.rounds) fmt::print(stderr, "{}: {}\n", p.kernel, round);
+  for (size_t i = 0; i < refined.before.size(); ++i)
+    PrintReport(refined.image.before[i].entry, refined.before[i]);
   PrintReport(p.kernel, refined.report);
   api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), refined.report,
                        diags);
@@ -84,7 +86,53 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
                api::NamesScheduleFile(pin) ? pin : "./" + pin);
   }
   if (o.emit == "json") return backend::ToJson(refined.image) + "\n";
+  if (!refined.image.before.empty()) {
+    if (o.emit == "cubin")
+      return diags.Report(api::kOneOfLaunches, Span{}, p.kernel).Place("command line");
+    std::string both;
+    for (const backend::KernelImage& launch : refined.image.before) both += launch.ptx + "\n";
+    return both + refined.image.ptx;
+  }
   return o.emit == "cubin" ? refined.report.cubin : refined.image.ptx;
+}
+
+// One program of a call, in the form that is asked for.
+Result<std::string> Emit(Session& session, const Prepared& p, ir::Function tile,
+                         const api::PipelineOptions& options) {
+  const Options& o = session.options();
+  DiagSink& diags = session.diags();
+  api::Observation& look = session.look();
+  std::string llvm, plan;
+  if (o.emit == "llvm") look.llvm_ir = &llvm;
+  if (o.emit == "plan") look.plan = &plan;
+  const Result<ir::Function> lowered =
+      api::LowerToWarps(session.loaded(), std::move(tile), options, &look, diags);
+  look.plan = nullptr;
+  TRY(const ir::Function fn, lowered);
+  if (o.emit == "plan" && !look.stopped) return plan;
+  if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
+  const auto made = api::MakeImage(session.loaded(), fn, session.pipeline(), &look, diags);
+  look.llvm_ir = nullptr;
+  TRY(const backend::KernelImage image, made);
+  if (o.emit == "llvm") return llvm;
+  if (o.emit == "json") return backend::ToJson(image) + "\n";
+  const bool wanted = o.emit == "cubin" || o.ptxas == "report";
+  const std::string ptxas = o.ptxas == "off" && !wanted ? "" : Ptxas();
+  if (ptxas.empty() && wanted) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
+  if (!ptxas.empty()) {
+    TRY(const backend::PtxasReport report,
+        backend::Assemble(image.ptx, image.target, ptxas, diags));
+    PrintReport(image.entry, report);
+    TRY(const api::Machine machine, session.Machine());
+    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags);
+    SayWhatIsReused(session, p, image, report, ptxas);
+    if (o.emit == "cubin") return report.cubin;
+  }
+  return image.ptx;
+}
+
+const char* CommentOf(const std::string& form) {
+  return form == "plan" ? "#" : form == "llvm" ? ";" : "//";
 }
 
 Result<std::string> Build(Session& session) {
@@ -103,40 +151,24 @@ Result<std::string> Build(Session& session) {
   TRY(const Prepared p, Prepare(session, "build", o.assignments));
   if (o.ptxas == "refine") return BuildRefined(session, p);
   api::Observation& look = session.look();
-  std::string llvm, plan;
-  if (o.emit == "llvm") look.llvm_ir = &llvm;
-  if (o.emit == "plan") look.plan = &plan;
   TRY(ir::Function fn, api::MakeTileIr(session.loaded(), p.kernel, p.call, &look, diags));
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
-  if (const api::PipelineOptions of = session.pipeline().For(p.call); o.emit != "json") {
-    api::SayOfLaunches(session.loaded(), fn, of, diags);
-  } else if (api::GroupsOf(of) > 1) {
+  if (look.stopped) return ir::Print(fn);
+  const api::PipelineOptions of = session.pipeline().For(p.call);
+  if (o.emit == "json" && api::GroupsOf(of) > 1) {
     TRY(const auto divided, api::DividedImage(session.loaded(), fn, of, &look, diags));
     if (divided) return backend::ToJson(*divided) + "\n";
   }
-  if (!look.stopped) {
-    TRY(fn, api::LowerToWarps(session.loaded(), std::move(fn), session.pipeline().For(p.call),
-                              &look, diags));
+  DiagSink quiet;  // the lowering says of itself that it deals nothing out
+  TRY(api::Launches launches, api::LaunchesOf(session.loaded(), std::move(fn), of, quiet));
+  if (launches.several() && o.emit == "cubin")
+    return diags.Report(api::kOneOfLaunches, Span{}, p.kernel).Place("command line");
+  std::vector<std::string> texts;
+  for (api::LaunchProgram& program : launches.programs) {
+    TRY(std::string text, Emit(session, p, std::move(program.fn), program.options));
+    texts.push_back(std::move(text));
   }
-  if (o.emit == "plan" && !look.stopped) return plan;
-  if (o.emit == "warp-ir" || look.stopped) return ir::Print(fn);
-  TRY(const backend::KernelImage image,
-      api::MakeImage(session.loaded(), fn, session.pipeline(), &look, diags));
-  if (o.emit == "llvm") return llvm;
-  if (o.emit == "json") return backend::ToJson(image) + "\n";
-  const bool wanted = o.emit == "cubin" || o.ptxas == "report";
-  const std::string ptxas = o.ptxas == "off" && !wanted ? "" : Ptxas();
-  if (ptxas.empty() && wanted) return diags.Report(kNeedsPtxas, Span{}).Place("command line");
-  if (!ptxas.empty()) {
-    TRY(const backend::PtxasReport report,
-        backend::Assemble(image.ptx, image.target, ptxas, diags));
-    PrintReport(p.kernel, report);
-    TRY(const api::Machine machine, session.Machine());
-    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags);
-    SayWhatIsReused(session, p, image, report, ptxas);
-    if (o.emit == "cubin") return report.cubin;
-  }
-  return image.ptx;
+  return api::BehindTitles(launches, texts, CommentOf(o.emit));
 }
 
 }  // namespace

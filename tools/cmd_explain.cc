@@ -199,35 +199,56 @@ class Command {
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
     if (!compile::CheckProducts(fn, *machine, why).ok()) return Done();
-    look.lowered = &lowered_;
-    look.plan = &plan_;
-    api::SayOfLaunches(session_.loaded(), fn, session_.pipeline().For(prepared.call),
-                       session_.diags());
-    TRY(compiled_, api::LowerToWarps(session_.loaded(), std::move(fn),
-                                     session_.pipeline().For(prepared.call), &look, diags));
-    look.lowered = nullptr;
-    look.plan = nullptr;
+    TRY(api::Launches launches, LaunchesOf(prepared, std::move(fn)));
+    std::vector<std::string> plans;
+    for (api::LaunchProgram& program : launches.programs) {
+      Compiled made;
+      std::string plan;
+      look.lowered = &made.lowered;
+      look.plan = &plan;
+      Result<ir::Function> lowered = api::LowerToWarps(session_.loaded(), std::move(program.fn),
+                                                       program.options, &look, diags);
+      look.lowered = nullptr;
+      look.plan = nullptr;
+      TRY(made.fn, std::move(lowered));
+      made.title = program.title;
+      plans.push_back(std::move(plan));
+      compiled_.push_back(std::move(made));
+    }
+    plan_ = api::BehindTitles(launches, plans, "#");
     return Done();
   }
+  // What the call launches. That nothing is dealt out the lowering says of itself.
+  Result<api::Launches> LaunchesOf(const Prepared& prepared, ir::Function fn) {
+    DiagSink quiet;
+    return api::LaunchesOf(session_.loaded(), std::move(fn), session_.pipeline().For(prepared.call),
+                           quiet);
+  }
 
-  // The loops of the compiled program that obey a schedule.
-  std::vector<const scheduler::LoopReport*> Obeyed() const {
-    std::vector<const scheduler::LoopReport*> loops;
-    if (compiled_ && lowered_.by_schedule)
-      for (const scheduler::LoopReport& loop : lowered_.schedule.loops)
-        if (loop.applied && loop.extracted()) loops.push_back(&loop);
+  // The loops of the compiled programs that obey a schedule.
+  struct ObeyedLoop {
+    const scheduler::LoopReport* report;
+    size_t launch;
+  };
+  std::vector<ObeyedLoop> Obeyed() const {
+    std::vector<ObeyedLoop> loops;
+    for (size_t i = 0; i < compiled_.size(); ++i)
+      if (compiled_[i].lowered.by_schedule)
+        for (const scheduler::LoopReport& loop : compiled_[i].lowered.schedule.loops)
+          if (loop.applied && loop.extracted()) loops.push_back({&loop, i});
     return loops;
   }
 
   // What the compiled program obeys, as it was solved or read.
-  Result<Explanation> OfCompiled(const std::vector<const scheduler::LoopReport*>& loops) {
+  Result<Explanation> OfCompiled(const std::vector<ObeyedLoop>& loops) {
     TRY_VOID(CheckLoop(loops.size()));
-    const auto longest = std::max_element(loops.begin(), loops.end(), [](auto* a, auto* b) {
-      return a->solution.schedule.ii < b->solution.schedule.ii;
+    const auto longest = std::max_element(loops.begin(), loops.end(), [](auto& a, auto& b) {
+      return a.report->solution.schedule.ii < b.report->solution.schedule.ii;
     });
     const size_t chosen = o_.loop > 0 ? static_cast<size_t>(o_.loop - 1)
                                       : static_cast<size_t>(longest - loops.begin());
-    const scheduler::LoopReport& loop = *loops[chosen];
+    const scheduler::LoopReport& loop = *loops[chosen].report;
+    launch_ = loops[chosen].launch;
     std::vector<std::vector<Span>> members;
     for (const scheduler::OpOrigin& origin : loop.extraction.origins) {
       members.emplace_back();
@@ -242,6 +263,10 @@ class Command {
     if (loops.size() > 1)
       e.notes.push_back(
           {fmt::format("loop {} of {}: --loop=N explains another", chosen + 1, loops.size()), {}});
+    if (compiled_.size() > 1)
+      for (size_t l = 0; l < loops.size(); ++l)
+        e.notes.push_back(
+            {fmt::format("loop {} is of {}", l + 1, compiled_[loops[l].launch].title), {}});
     for (const std::string& note : loop.notes) e.notes.push_back({note, {}});
     if (!FromFile()) AddAnswers(loop.extraction.graph, loop.solution, &e);
     return e;
@@ -332,16 +357,19 @@ class Command {
   Result<> Decide() {
     DiagSink& diags = session_.diags();
     TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
-    std::vector<compile::Decision> decisions;
     api::Observation look;
-    look.decisions = &decisions;
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
-    api::SayOfLaunches(session_.loaded(), fn, session_.pipeline().For(prepared.call),
-                       session_.diags());
-    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
-                              session_.pipeline().For(prepared.call), &look, diags));
-    return WriteResult(session_, o_.output, compile::ToText(decisions));
+    TRY(api::Launches launches, LaunchesOf(prepared, std::move(fn)));
+    std::vector<std::string> texts;
+    for (api::LaunchProgram& program : launches.programs) {
+      std::vector<compile::Decision> decisions;
+      look.decisions = &decisions;
+      TRY(const ir::Function made, api::LowerToWarps(session_.loaded(), std::move(program.fn),
+                                                     program.options, &look, diags));
+      texts.push_back(compile::ToText(decisions));
+    }
+    return WriteResult(session_, o_.output, api::BehindTitles(launches, texts, "#"));
   }
 
   // Overlaps of the emitted program beside those of its machine code.
@@ -361,32 +389,41 @@ class Command {
     api::Observation look;
     TRY(ir::Function fn,
         api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look, diags));
-    TRY(fn, api::LowerToWarps(session_.loaded(), std::move(fn),
-                              session_.pipeline().For(prepared.call), &look, diags));
-    TRY(const backend::KernelImage image,
-        api::MakeImage(session_.loaded(), fn, session_.pipeline(), &look, diags));
-    TRY(const backend::PtxasReport assembled,
-        backend::Assemble(image.ptx, image.target, ptxas, diags));
-    TRY(const MachineCode code, ReadBack(image, assembled, ptxas, nvdisasm, diags));
-    return WriteResult(session_, o_.output,
-                       o_.format == "json" ? sass::ToJson(code.report, code.assembly)
-                                           : sass::ToText(code.report, code.assembly));
+    TRY(api::Launches launches, LaunchesOf(prepared, std::move(fn)));
+    const bool json = o_.format == "json";
+    std::vector<std::string> texts;
+    for (api::LaunchProgram& program : launches.programs) {
+      TRY(const ir::Function made, api::LowerToWarps(session_.loaded(), std::move(program.fn),
+                                                     program.options, &look, diags));
+      TRY(const backend::KernelImage image,
+          api::MakeImage(session_.loaded(), made, session_.pipeline(), &look, diags));
+      TRY(const backend::PtxasReport assembled,
+          backend::Assemble(image.ptx, image.target, ptxas, diags));
+      TRY(const MachineCode code, ReadBack(image, assembled, ptxas, nvdisasm, diags));
+      texts.push_back(json ? sass::ToJson(code.report, code.assembly)
+                           : sass::ToText(code.report, code.assembly));
+    }
+    if (json && launches.several())
+      return WriteResult(session_, o_.output, fmt::format("[{}]\n", fmt::join(texts, ",")));
+    return WriteResult(session_, o_.output, api::BehindTitles(launches, texts, "#"));
   }
 
   // What is emitted.
   Result<> Lower(Explanation* e) {
-    if (!compiled_) {
+    if (compiled_.empty()) {
       TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
       api::Observation& look = session_.look();
       TRY(ir::Function fn, api::MakeTileIr(session_.loaded(), prepared.kernel, prepared.call, &look,
                                            session_.diags()));
-      TRY(compiled_,
+      Compiled made;
+      TRY(made.fn,
           api::LowerToWarps(session_.loaded(), std::move(fn),
                             session_.pipeline().For(prepared.call), &look, session_.diags()));
+      compiled_.push_back(std::move(made));
     }
     TRY(const api::Machine machine, session_.Machine());
-    TRY(e->program,
-        explain::ReadProgram(*compiled_, *machine, session_.loaded().sources, session_.diags()));
+    TRY(e->program, explain::ReadProgram(compiled_[launch_].fn, *machine, session_.loaded().sources,
+                                         session_.diags()));
     e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
     return Done();
   }
@@ -421,9 +458,14 @@ class Command {
   std::vector<Question> questions_;
   std::vector<LoopProblem> loops_;
   size_t loop_ = 0;
-  std::optional<ir::Function> compiled_;
-  api::Lowered lowered_;
-  std::string plan_;  // of the compiled program
+  struct Compiled {
+    ir::Function fn;
+    api::Lowered lowered;
+    std::string title;
+  };
+  std::vector<Compiled> compiled_;  // what the call launches
+  size_t launch_ = 0;               // whose loop is explained
+  std::string plan_;                // of the compiled programs
   bool broken_ = false;
 };
 

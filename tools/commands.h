@@ -13,6 +13,7 @@ namespace tilec::tools {
 
 int CmdRun(const Options& options);
 int CmdBench(const Options& options);
+int CmdTune(const Options& options);  // and `bench --search`
 int CmdCalibrate(const Options& options);
 int CmdBundle(const Options& options);
 int CmdBuild(const Options& options);

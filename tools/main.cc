@@ -44,8 +44,10 @@ void AddCompiling(CLI::App* app, Options& o, const char* tune) {
                   "CTAs that share copies, solve:split=N: N CTAs for each tile, solve:pack=N: rows "
                   "of N instances as one tile, or a .sched file");
   app->add_option("--tune", o.tune,
-                  fmt::format("values of tunes that are not given: default, or model: what the "
-                              "machine model predicts to be fastest (if left out: {})",
+                  fmt::format("values of tunes that are not given: default, model: what the "
+                              "machine model predicts to be fastest, measure or measure=SECONDS: "
+                              "what is fastest of the model's best on the GPU at hand, or a file "
+                              "of `tilec tune` (if left out: {})",
                               tune));
   app->parse_complete_callback([app, tune, &o] {
     // Calls of `test` blocks are of the program as written.
@@ -128,6 +130,7 @@ class CommandLine {
   }
 
   int Run(int argc, char** argv) {
+    o_.commit = BuildCommit();
     o_.color = isatty(STDERR_FILENO) != 0 && !Said("NO_COLOR") && Text("TERM") != "dumb";
     for (int i = 1; i < argc; ++i)  // before anything can go wrong
       if (std::strcmp(argv[i], "--diagnostics=json") == 0) o_.diagnostics = "json";
@@ -280,9 +283,32 @@ class CommandLine {
     bench->add_option("--timeline", o_.timeline, "file for what one CTA did when, in SM cycles");
     bench->add_option("--rounds", o_.rounds, "turns of each contestant")
         ->check(CLI::Range(1, 1000));
-    bench->add_option("--seconds", o_.seconds, "of one turn")->check(CLI::Range(0.001, 100.0));
+    bench->add_option("--seconds", o_.seconds, "of one turn; of --search: of all launches (1)")
+        ->check(CLI::Range(0.001, 100.0))
+        ->each([this](const std::string& text) { o_.tune_seconds = std::atof(text.c_str()); });
+    bench->add_flag("--search", o_.search,
+                    "the model's choice beside the best that was measured, for each combination of "
+                    "NAME=VALUE,…");
     bench->add_option("-o,--output", o_.output, "file for the numbers, one JSON object per line");
     AddReport(bench, o_);
+
+    CLI::App* tune =
+        Add("tune", "measure which tiles are fastest on a GPU, for a file that --tune takes",
+            CmdTune, true);
+    tune->add_option(
+            "words", o_.assignments,
+            "FILE[:KERNEL], then its values as NAME=VALUE,…: every combination is measured")
+        ->required();
+    tune->add_option("-o,--output", o_.output,
+                     "file of tunes, rows of others stay in it; standard output if left out");
+    tune->add_option("--seconds", o_.tune_seconds, "of launches, for one combination (1)")
+        ->check(CLI::Range(0.001, 3600.0));
+    tune->add_option("--device", o_.device, "cuda or cuda:N");
+    tune->add_option("--seed", o_.seed, "seed of tensors of integers");
+    AddTarget(tune, o_);
+    tune->add_option("--schedule", o_.schedule, "as for run; with `solve` it is measured, too");
+    tune->add_option("--stdlib", o_.stdlib_dir, "folder in place of the built-in standard library");
+    AddNoCache(tune, o_);
   }
 
   void AddTestAndFmt() {

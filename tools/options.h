@@ -65,7 +65,10 @@ struct Options {
   std::vector<std::string> save;  // NAME=file.npy
   std::string filter;             // test: only tests whose name has it
 
-  // bench
+  // bench, tune
+  bool search = false;
+  double tune_seconds = 1;  // of launches, for one set of sizes
+  std::string commit;   // of this program, "" if it is not known
   std::string compare;  // "", cublas
   int rounds = 5;
   double seconds = 0.3;

@@ -36,7 +36,7 @@ Result<Prepared> Prepare(Session& session, const char* command,
   out.call.row_starts = api::RowStartsOf(signature, out.call.all);
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
   if (std::string_view(command) == "build")
-    session.Tune(signature, &out.call);
+    TRY_VOID(session.Tune(signature, &out.call));
   else
     session.ChooseForm(signature, &out.call);
   return out;

@@ -62,7 +62,7 @@ class Run {
     const api::RuntimeSignature runtime_signature = api::ForRuntime(signature_);
     TRY(call_, api::BindCall(program, signature_, runtime_signature, values_, views_, diags));
     TRY_VOID(CheckSizes());
-    session_.Tune(signature_, &call_);
+    TRY_VOID(session_.Tune(signature_, &call_, request_.device));
     result_.values = call_.all;
     TRY_VOID(FillTensors());
     if (request_.device) TRY_VOID(OnDevice());
@@ -294,7 +294,7 @@ class Run {
 
   // May CTAs share what a tile adds up?
   bool InParts() const {
-    return api::SplitOf(session_.options().schedule).value_or(call_.split) > 1;
+    return api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split) > 1;
   }
 
   Result<> Interpreted() {

@@ -161,7 +161,7 @@ Result<scheduler::ProgramSchedule> ScheduleOfKernel(Session& session,
                         said ? schedule.loops.front().notes.back() : "no loop");
   }
   for (const scheduler::LoopReport& loop : schedule.loops)
-    if (!loop.applied)
+    if (!loop.applied && !loop.idle)
       diags.Report(compile::kLoopKeepsItsOrder, loop.at,
                    loop.notes.empty() ? "no schedule was found" : loop.notes.back());
   // Of another machine and of other orders than the compiler's own nothing is compiled.

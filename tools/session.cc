@@ -10,13 +10,17 @@
 #include <cstdlib>
 
 #include "api/diagnostics.h"
+#include "api/measure.h"
 #include "api/solution_cache.h"
 #include "api/split.h"
 #include "api/tune.h"
+#include "api/tune_file.h"
+#include "api/tune_word.h"
 #include "backend/ptxas.h"
 #include "support/file.h"
 #include "support/nearest.h"
 #include "tools/diagnostics.h"
+#include "tools/random_contents.h"
 
 namespace tilec::tools {
 
@@ -61,10 +65,11 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--arith", options_.arith, {"fast", "exact"}, diags_));
   TRY_VOID(CheckChoice("--policy", options_.policy, runtime::PolicyNames(), diags_));
   TRY_VOID(CheckChoice("--async", options_.async, runtime::LandingNames(), diags_));
-  TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
+  const auto word = api::TuneWordOf(options_.tune);
+  if (options_.tune.rfind("measure=", 0) == 0) TRY_VOID(api::CheckTune(options_.tune, diags_));
+  if (!word || word->kind == api::TuneWord::Kind::kClasses)
+    TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "refine", "off"}, diags_));
-  if (options_.tune == "measure")
-    diags_.Report(api::kTuneFallsBack, Span{}, "--tune=measure is not there yet");
   TRY(const api::Machine machine, Machine());
   TRY_VOID(api::CheckCompiles(*machine, diags_));
   return api::CheckSchedule(options_.schedule, diags_);
@@ -77,14 +82,45 @@ Result<api::Machine> Session::Machine() {
   return machine_;
 }
 
-void Session::Tune(const frontend::Signature& signature, api::Call* call) {
+Result<> Session::Tune(const frontend::Signature& signature, api::Call* call,
+                       runtime::Device* device) {
   const auto start = std::chrono::steady_clock::now();
-  const frontend::Values tunes = api::TunesFor(loaded_, signature, pipeline(),
-                                               cache() ? &*solutions_ : nullptr, *call, diags_);
-  for (const auto& [name, value] : tunes) call->statics[name] = call->all[name] = value;
+  api::MeasureBy by;
+  std::unique_ptr<runtime::Device> own;
+  if (api::Measures(options_.tune) && options_.device == "interpreter") {
+    by.why_none = "the interpreter has no clock of its own";
+  } else if (api::Measures(options_.tune) && device == nullptr) {
+    TRY(own, OpenNamed(options_.device, &by.why_none));
+    if (by.why_none.empty()) device = own.get();
+  }
+  std::string why;
+  std::optional<api::Call> full;
+  if (api::Measures(options_.tune) && call->launch.tensors.empty())
+    full = api::WithTensors(loaded_, signature, *call, &why);
+  const api::Call& of = full ? *full : *call;
+  by.device = device;
+  by.cache = cache();
+  by.compiler = Compiler();
+  by.contents = RandomContents(*this, signature, of);
+  DiagSink said;
+  const auto tuning = api::TuningFor(loaded_, signature, pipeline(), by, true,
+                                     cache() ? &*solutions_ : nullptr, of, said);
+  for (const Diagnostic& d : said.all()) {
+    if (!said_.insert(d.message).second) continue;
+    DiagBuilder again = diags_.ReportText(*d.def, d.span, d.message);
+    for (const std::string& help : d.helps) again.Help(help);
+  }
+  if (!tuning.ok()) return DiagSink::Propagate();
+  for (const auto& [name, value] : tuning->values) call->statics[name] = call->all[name] = value;
+  call->schedule = tuning->schedule;
   ChooseForm(signature, call);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   look_.times.push_back({"choice of tiles and splits", took.count()});
+  return Done();
+}
+
+std::string Session::Compiler() const {
+  return api::CompilerVersion() + (options_.commit.empty() ? "" : ", commit " + options_.commit);
 }
 
 void Session::ChooseForm(const frontend::Signature& signature, api::Call* call) {
@@ -108,6 +144,7 @@ Result<> Session::LoadFile(const std::string& path) {
   Warn();
   if (!options_.plan.empty() && loaded_.plan_file < 0)
     TRY_VOID(api::LoadPlanFile(loaded_, options_.plan, diags_));
+  TRY_VOID(api::LoadTunes(loaded_, options_.tune, diags_));
   if (loaded_.schedule_file >= 0) return Done();
   return api::LoadScheduleFile(loaded_, options_.schedule, diags_);
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,8 +41,12 @@ class Session {
     if (options_.ptxas != "off") options.ptxas = Ptxas();
     return options;
   }
-  // --tune=model: sets the tunes that the call leaves open.
-  void Tune(const frontend::Signature& signature, api::Call* call);
+  // --tune: sets the tunes that the call leaves open. `device`: where it will run; null: what
+  // --device names is opened, if something is to be measured.
+  Result<> Tune(const frontend::Signature& signature, api::Call* call,
+                runtime::Device* device = nullptr);
+  // What a file of tunes says of this program: its version and commit.
+  std::string Compiler() const;
   // How CTAs go about the tiles of this call, for tunes as they are (api/split.h).
   void ChooseForm(const frontend::Signature& signature, api::Call* call);
   api::Observation& look() { return look_; }
@@ -73,6 +78,7 @@ class Session {
   void Warn();
 
   std::string context_;
+  std::set<std::string> said_;  // warnings about tunes, each once
 
   Options options_;
   DiagSink diags_;

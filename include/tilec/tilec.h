@@ -248,7 +248,11 @@ struct CompilerOptions {
   std::string schedule = "solve";  // "sequential", or a .sched file of `tilec schedule`
   // Tunes not given: "model", what the machine model predicts to be fastest for the sizes of a
   // launch; "classes", what it predicts for the largest member of their class, so that a new size
-  // finds a program that is there (docs/embedding.md); "default", what the kernel's author wrote.
+  // finds a program that is there (docs/embedding.md); "default", what the kernel's author wrote;
+  // "measure" or "measure=SECONDS", what is fastest of the model's best when they are timed on the
+  // device, on tensors of their own, once for each set of sizes; a file that `tilec tune` wrote;
+  // "model:improve" or "classes:improve", which measure on a thread beside the host's, and a later
+  // launch runs what was found (docs/measured.md).
   std::string tune = "model";
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec

@@ -81,7 +81,8 @@ tilec_status* tilec_device_adopt_stream(tilec_device* device, void* cuda_stream,
 tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 
 // Compiling. Options are NAME, VALUE pairs: "target" (a machine or its file), "schedule" (a word or
-// a .sched file), "tune" ("model", "classes", "default"), "cache" ("on", "off"), "cache_dir",
+// a .sched file), "tune" ("model", "classes", "default", "measure", "measure=SECONDS", a file of
+// `tilec tune`, "model:improve" or "classes:improve"), "cache" ("on", "off"), "cache_dir",
 // "stdlib_dir".
 // `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
@@ -94,6 +95,9 @@ tilec_status* tilec_compile_text(tilec_compiler* compiler, const char* text, con
 void tilec_kernel_free(tilec_kernel* kernel);
 // What was found odd while compiling, as text; "" if nothing was. Lives as long as the kernel.
 const char* tilec_kernel_warnings(const tilec_kernel* kernel);
+// What calls of this kernel that succeeded have warned of since this was asked last, or NULL:
+// nothing. The text is the caller's, who frees it with tilec_text_free.
+char* tilec_kernel_said(tilec_kernel* kernel);
 
 // A kernel's signature, for programs that look before they launch. All of it lives as long as the
 // kernel. Later versions may add fields at the end.

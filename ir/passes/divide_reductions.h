@@ -12,6 +12,8 @@
 
 namespace tilec::ir {
 
+constexpr int64_t kMostGroups = 8;  // of CTAs, each a cluster
+
 struct Division {
   Function parts;      // a grid with a range of groups; writes what each group of them has
   Function whole;      // the grid as it was; reads that and does the rest

@@ -11,6 +11,8 @@
 
 namespace tilec::ir {
 
+constexpr int64_t kMostPacked = 16;  // that pay: more rows than an instruction has
+
 // `heads` (a power of two) neighbours in place of one; or why not, and nothing is changed.
 std::optional<Obstacle> PackRows(Function& fn, int64_t heads);
 

@@ -193,14 +193,16 @@ void Machine::SimplifyFilled() {
         if (waited > 0) waited = std::max(waited, over(r));
       }
       const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
+      if (!any) continue;
       const auto simplify = [&](Clock& clock) {
+        if (clock[slot] != full.phase) return;
         const bool learned =
             std::any_of(region.records.begin(), region.records.end(), [&](const Record& r) {
               if (!reads(r)) return false;
               if (by_barrier(r)) return Known(r, clock);
               return over(r) >= 0 && clock[static_cast<size_t>(ClockOf(r))] >= over(r);
             });
-        if (any && !learned && clock[slot] == full.phase) clock[slot] = full.phase - 1;
+        if (!learned) clock[slot] = full.phase - 1;
       };
       for (Barrier& b : s_->barriers) {
         simplify(b.pending);

@@ -46,6 +46,7 @@ struct WarpOpUse {
 struct WarpCheckStats {
   int64_t states = 0;           // distinct ones in which control was undecided
   int64_t ops = 0;              // executed
+  int64_t walked = 0;           // ops of all walks, those included that were no proof
   std::vector<WarpOpUse> uses;  // by op
 };
 

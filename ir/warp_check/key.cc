@@ -9,18 +9,24 @@
 #include <set>
 
 #include "ir/warp_check/machine.h"
+#include "ir/warp_check/naming.h"
 
 namespace tilec::ir::warp_check {
 namespace {
 
-uint64_t Mix(uint64_t a, uint64_t b) {
-  uint64_t x = a * 0x9E3779B97F4A7C15u ^ (b + 0xD1B54A32D192ED03u + (a << 6) + (a >> 3));
-  x ^= x >> 29;
-  x *= 0xBF58476D1CE4E5B9u;
-  return x ^ (x >> 32);
+// Which of 64 counts are at least n: a bit each, by way of bytes, which the compiler knows to make
+// many at a time.
+uint64_t AtLeast(const int32_t* counts, int32_t n) {
+  uint8_t reaches[64];
+  for (int i = 0; i < 64; ++i) reaches[i] = counts[i] >= n;
+  uint64_t bits = 0;
+  for (int i = 0; i < 64; i += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, reaches + i, 8);
+    bits |= (eight * 0x0102040810204080u >> 56) << i;
+  }
+  return bits;
 }
-
-int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 class Text {
  public:
@@ -32,151 +38,13 @@ class Text {
     out_.append(bytes, 8);
   }
   std::string Take() { return std::move(out_); }
+  void Expect(size_t bytes) { out_.reserve(bytes); }
 
  private:
   std::string out_;
 };
 
 }  // namespace
-
-// Names for scalars that do not depend on how many iterations have passed.
-struct Machine::Naming {
-  const Program& p;
-  const Terms& terms;
-  const State& s;
-  std::map<int32_t, int64_t> steps;    // by length: of the loops roles are in
-  std::map<int32_t, uint64_t> names;   // of atoms
-  std::map<int32_t, int64_t> bases;    // of frames
-  std::map<int32_t, int> ages;         // of frames: 0 alive, 1 over
-  std::map<int32_t, int64_t> slowest;  // of frames: position of the last role
-
-  Naming(const Program& program, const Terms& t, const State& state)
-      : p(program), terms(t), s(state) {
-    for (const Role& r : s.roles)
-      for (const Frame& f : r.frames)
-        if (f.frame_atom >= 0) {
-          int64_t& step = steps[f.length.form];
-          step = std::max(step, p.fn.ops[f.op].i("step"));
-        }
-  }
-
-  bool TakesPart(size_t role, int site) const {
-    const Role& r = s.roles[role];
-    return role > 0 && !r.ended && static_cast<size_t>(site) < p.loops_at[role].size() &&
-           p.loops_at[role][static_cast<size_t>(site)];
-  }
-  int64_t Begun(size_t role, int32_t form, int site) const {
-    const auto it = s.roles[role].runs.find({form, site});
-    return it == s.roles[role].runs.end() ? 0 : it->second;
-  }
-  // The smallest position of a role in this frame's loop; whether anybody can still be in it.
-  int64_t Base(int32_t frame) {
-    if (const auto it = bases.find(frame); it != bases.end()) return it->second;
-    const Atom& a = terms.atom(frame);
-    const int32_t form = a.args[0].form;
-    const int site = static_cast<int>(a.tag);
-    int64_t base = INT64_MAX;
-    bool waits = false, low = false;
-    for (size_t r = 0; r < s.roles.size(); ++r) {
-      bool inside = false;
-      for (const Frame& f : s.roles[r].frames)
-        if (f.frame_atom == frame) {
-          base = std::min(base, f.position.add), inside = true;
-          low = low || f.low;
-        }
-      if (!inside && TakesPart(r, site) && Begun(r, form, site) <= a.extra) waits = true;
-    }
-    ages[frame] = base == INT64_MAX && !waits;
-    slowest[frame] = waits ? INT64_MIN / 2 : base;
-    if (waits || low || base == INT64_MAX) base = 0;
-    return bases[frame] = base;
-  }
-  int64_t StepOf(const Atom& frame) const {
-    const auto it = steps.find(frame.args[0].form);
-    return it == steps.end() ? p.max_step : it->second;
-  }
-  bool Over(int32_t frame) { return Base(frame), ages[frame] != 0; }
-
-  uint64_t OfAtom(int32_t id) {
-    if (const auto it = names.find(id); it != names.end()) return it->second;
-    const Atom& a = terms.atom(id);
-    uint64_t h = Mix(static_cast<uint64_t>(a.kind), static_cast<uint64_t>(a.tag));
-    int64_t extra = a.extra;
-    if (a.kind == Atom::Kind::kFrame) {
-      int64_t least = INT64_MAX;
-      for (size_t r = 1; r < s.roles.size(); ++r)
-        if (TakesPart(r, static_cast<int>(a.tag)))
-          least = std::min(least, Begun(r, a.args[0].form, static_cast<int>(a.tag)));
-      if (least != INT64_MAX) extra -= least;
-    }
-    if (a.kind == Atom::Kind::kPrivate && a.tag >= 0) extra = s.privates.at(a.tag) - extra;
-    h = Mix(h, static_cast<uint64_t>(extra));
-    for (const Scalar& arg : a.args)
-      h = Mix(Mix(h, OfForm(arg.form)), static_cast<uint64_t>(Add(arg)));
-    return names[id] = h;
-  }
-  uint64_t OfForm(int32_t form) {
-    uint64_t h = 0x5851F42D4C957F2Du;
-    for (const auto& [atom, c] : terms.form(form)) h += Mix(OfAtom(atom), static_cast<uint64_t>(c));
-    return h;
-  }
-  int64_t Shift(int32_t form) {
-    int64_t shift = 0;
-    for (const auto& [atom, c] : terms.form(form))
-      if (terms.atom(atom).kind == Atom::Kind::kFrame) shift += c * Base(atom);
-    return shift;
-  }
-  int64_t Add(const Scalar& v) { return v.add - Shift(v.form); }
-  uint64_t Of(const Scalar& v) { return Mix(OfForm(v.form), static_cast<uint64_t>(Add(v))); }
-
-  // Can somebody still ask about it? Forgetting is always allowed. What is made of several
-  // iterations' values is as old as the youngest of them.
-  bool Stale(int32_t form) {
-    std::map<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
-    if (HasOver(form, false, 0, &youngest)) return true;
-    return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
-      return of.second - slowest[of.first] < -StepOf(terms.atom(of.first));
-    });
-  }
-  bool HasOver(int32_t form, bool inside, int64_t add, std::map<int32_t, int64_t>* youngest) {
-    if (!terms.Framed(form)) return false;
-    for (const auto& [atom, c] : terms.form(form)) {
-      const Atom& a = terms.atom(atom);
-      if (a.kind == Atom::Kind::kFrame) {
-        if (Over(atom)) return true;
-        if (inside) {
-          const int64_t position = FloorOf(c > 0 ? add : -add, std::abs(c));
-          const auto [it, fresh] = youngest->try_emplace(atom, position);
-          it->second = std::max(it->second, position);
-        }
-      }
-      for (const Scalar& arg : a.args)
-        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) &&
-            HasOver(arg.form, true, arg.add, youngest))
-          return true;
-    }
-    return false;
-  }
-  // A length that changes with the iteration of a loop around, whose own loop everybody has left.
-  bool Done(int32_t form, Terms& all) {
-    bool inner = false;
-    for (const auto& [atom, c] : terms.form(form))
-      for (const Scalar& arg : terms.atom(atom).args)
-        for (const auto& [nested, times] : terms.form(arg.form))
-          inner = inner || terms.atom(nested).kind == Atom::Kind::kFrame;
-    if (!inner) return false;
-    bool begun = false;
-    for (const Role& r : s.roles)
-      for (const auto& [loop, count] : r.runs) {
-        if (loop.first != form) continue;
-        begun = true;
-        const Scalar frame =
-            all.Of({Atom::Kind::kFrame, loop.second, count - 1, {Scalar{form, 0}}});
-        if (!Over(terms.form(frame.form)[0].first)) return false;
-      }
-    return begun;
-  }
-};
 
 // Atoms of a form, and of what they are made of, that only one role can compute.
 const std::vector<int32_t>& Machine::PrivatesOf(int32_t form) {
@@ -283,8 +151,17 @@ struct Machine::Writer {
     const Clock* clock;
     const Clock* anyway;  // what whoever it may tell knows without it
   };
-  std::vector<Knows> knows;       // who may know more, in the order of the key
-  std::vector<Clock> of_waiting;  // by mbarrier: what all roles know that wait for it
+  std::vector<Knows> knows;  // who may know more, in the order of the key
+  struct Asked {
+    std::vector<int32_t> column;  // what each of them knows, in 64s; empty: not asked yet
+    std::vector<std::pair<int32_t, size_t>> of;  // by count: where its bits begin
+  };
+  std::vector<Asked> counts;       // by component
+  std::vector<uint64_t> bits;      // of all counts that were asked for
+  size_t words = 0;                // of one
+  std::set<int32_t> live;          // values nobody else can recompute that something is made of
+  std::vector<Clock> of_waiting;   // what all roles know that wait for some mbarrier
+  std::vector<size_t> waiting_of;  // by mbarrier: which of these
 
   Writer(Machine& machine, State& state)
       : m(machine), s(state), name(m.p_, m.terms_, state), turn(m, state) {}
@@ -292,6 +169,7 @@ struct Machine::Writer {
   Moment Write() {
     common = KnownToAll({});
     FindClocks();
+    out.Expect(m.key_bytes_);
     if (m.agreed)
       for (const int64_t part : m.AgreedKey()) out(part);
     else
@@ -324,6 +202,7 @@ struct Machine::Writer {
       write(m.ApartOfRegion(static_cast<int>(i)), r.records.empty(), [&] { WriteRecords(r); });
     }
     moment.key = out.Take();
+    m.key_bytes_ = std::max(m.key_bytes_, moment.key.size());
     for (size_t a = 0; a < apart.size(); ++a)
       moment.slots.push_back(used[a] ? apart[a].Take() : std::string());
     return moment;
@@ -347,14 +226,20 @@ struct Machine::Writer {
     for (const Role& r : s.roles)
       if (r.started && !r.ended)
         knows.insert(knows.end(), {{&r.all, &common}, {&r.elected, &common}});
-    of_waiting.reserve(m.p_.waits_for.size());
-    for (const std::vector<char>& waits : m.p_.waits_for) of_waiting.push_back(KnownToAll(waits));
+    // Few sets of roles wait for many barriers.
+    std::map<std::vector<char>, size_t> of_roles;
+    waiting_of.reserve(m.p_.waits_for.size());
+    for (const std::vector<char>& waits : m.p_.waits_for) {
+      const auto [it, fresh] = of_roles.try_emplace(waits, of_waiting.size());
+      if (fresh) of_waiting.push_back(KnownToAll(waits));
+      waiting_of.push_back(it->second);
+    }
     for (int32_t slot : turn.slots) {
       const Barrier& b = s.barriers[static_cast<size_t>(slot)];
-      const Clock* anyway =
-          &of_waiting[static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)])];
-      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, anyway}});
+      const auto mbar = static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)]);
+      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, &of_waiting[waiting_of[mbar]]}});
     }
+    counts.resize(common.size());
   }
 
   Clock KnownToAll(const std::vector<char>& which) const {
@@ -373,6 +258,17 @@ struct Machine::Writer {
     return all;
   }
 
+  // Many counts are of one component: what everybody knows of it is gathered once.
+  const std::vector<int32_t>& Column(size_t component) {
+    std::vector<int32_t>& column = counts[component].column;
+    if (!column.empty()) return column;
+    column.reserve((knows.size() + 63) / 64 * 64);
+    for (const Knows& k : knows)
+      column.push_back(std::max((*k.clock)[component], (*k.anyway)[component]));
+    column.resize((knows.size() + 63) / 64 * 64, INT32_MIN);
+    return column;
+  }
+
   // Of a count only who knows it matters: clocks are compared with counts, never with each other,
   // and what is counted later nobody knows yet. What all roles know does not matter, nor what a
   // complete phase says to roles that know it. (What arrivals of the next have said is compared
@@ -381,38 +277,50 @@ struct Machine::Writer {
     const auto c = static_cast<size_t>(component);
     out(n < 0 ? -1 : n <= common[c] ? 0 : 1);
     if (n <= common[c]) return;
-    uint64_t bits = 0;
-    size_t at = 0;
+    Asked& asked = counts[c];
+    auto known = std::find_if(asked.of.begin(), asked.of.end(),
+                              [&](const auto& entry) { return entry.first == n; });
+    if (known == asked.of.end()) {
+      asked.of.push_back({n, WhoKnows(component, n)});
+      known = asked.of.end() - 1;
+    }
+    for (size_t i = 0; i < words; ++i) out(bits[known->second + i]);
+  }
+
+  // A bit for each who may know it, in `bits` from the result on.
+  size_t WhoKnows(int component, int32_t n) {
+    const auto c = static_cast<size_t>(component);
+    const size_t first = bits.size();
+    const std::vector<int32_t>& column = Column(c);
+    for (size_t i = 0; i < column.size(); i += 64) bits.push_back(AtLeast(&column[i], n));
+    size_t at = knows.size();
     const auto put = [&](bool knows) {
-      bits |= static_cast<uint64_t>(knows) << at % 64;
-      if (++at % 64 == 0) out(bits), bits = 0;
+      if (first + at / 64 == bits.size()) bits.push_back(0);
+      bits.back() |= static_cast<uint64_t>(knows) << at++ % 64;
     };
-    for (const Knows& k : knows) put((*k.clock)[c] >= n || (*k.anyway)[c] >= n);
     // Of tensor memory also who has seen it behind a fence, and what its role would tell by now.
-    for (size_t i = 0; i < s.roles.size() && c >= FirstOfTensors(); ++i) {
+    for (size_t i = 0; i < s.roles.size() && HasTensors(); ++i) {
       const Role& r = s.roles[i];
+      const bool of_tensors = c >= FirstOfTensors();
       for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
-        put(!seen->empty() && (*seen)[c] >= n);
-      if (component == m.AccessesOf(static_cast<int>(i))) put(r.fenced >= n);
+        put(of_tensors && !seen->empty() && (*seen)[c] >= n);
+      put(component == m.AccessesOf(static_cast<int>(i)) && r.fenced >= n);
     }
     // The parts of a role have met since.
     put(s.roles[static_cast<size_t>(m.OwnerOf(component))].parts_met >= n);
-    out(bits);
+    words = bits.size() - first;
+    return first;
   }
 
   // What was decided, as far as it can still be asked.
   void WriteKnown() {
-    std::set<int32_t> live;
     for (const Role& r : s.roles)
       if (!r.ended)
         for (const auto& [v, scalar] : r.env)
-          if (!m.Dead(r, ValueId(v)))
-            for (int32_t atom : m.PrivatesOf(scalar.form)) live.insert(atom);
+          if (!m.Dead(r, ValueId(v))) Lives(scalar);
     std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
     for (auto it = s.known.begin(); it != s.known.end();) {
-      const std::vector<int32_t>& used = m.PrivatesOf(it->first);
-      if (name.Stale(it->first) || name.Done(it->first, m.terms_) ||
-          !std::includes(live.begin(), live.end(), used.begin(), used.end())) {
+      if (name.Stale(it->first) || name.Done(it->first, m.terms_) || Gone(it->first)) {
         it = s.known.erase(it);
         continue;
       }
@@ -442,6 +350,21 @@ struct Machine::Writer {
     std::sort(known.begin(), known.end());
     out(known.size());
     for (const auto& [form, lo, hi] : known) out(form), out(lo), out(hi);
+    for (const Role& r : s.roles)
+      for (const Frame& f : r.frames) {
+        for (const Scalar& scalar : f.init) Lives(scalar);
+        Lives(f.position), Lives(f.end), Lives(f.length);
+      }
+  }
+
+  void Lives(const Scalar& scalar) {
+    const std::vector<int32_t>& privates = m.PrivatesOf(scalar.form);
+    live.insert(privates.begin(), privates.end());
+  }
+  // Nothing that is left is made of what it is made of, so nothing like it will be made again.
+  bool Gone(int32_t form) {
+    const std::vector<int32_t>& used = m.PrivatesOf(form);
+    return !std::includes(live.begin(), live.end(), used.begin(), used.end());
   }
 
   void WriteRole(size_t i) {
@@ -450,8 +373,10 @@ struct Machine::Writer {
       out(-9), out(name.OfForm(a.form)), out(a.threshold + name.Shift(a.form)), out(a.yes);
     WriteControl(r);
     WriteProducts(r);
-    // Nobody comes back to a loop of iterations that all have left.
-    std::erase_if(s.roles[i].runs, [&](const auto& run) { return name.Stale(run.first.first); });
+    // Nobody comes back to a loop of iterations that all have left, or of a length that is gone.
+    std::erase_if(s.roles[i].runs, [&](const auto& run) {
+      return name.Stale(run.first.first) || (!m.agreed && Gone(run.first.first));
+    });
     for (const auto& [loop, begun] : r.runs) {
       if (name.Done(loop.first, m.terms_)) continue;
       int64_t least = begun;

@@ -304,6 +304,7 @@ class Machine {
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
   std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;
+  size_t key_bytes_ = 0;  // of the longest key so far
   std::vector<WarpOpUse> uses_;
 };
 

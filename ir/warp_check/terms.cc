@@ -66,6 +66,16 @@ int32_t Terms::Intern(Form form) {
            std::any_of(a.args.begin(), a.args.end(),
                        [&](const Scalar& arg) { return Framed(arg.form); });
   }));
+  const auto has_frame = [&](const Scalar& arg) {
+    const Form& parts = this->form(arg.form);
+    return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+      return atom(part.first).kind == Atom::Kind::kFrame;
+    });
+  };
+  of_frames_.push_back(std::any_of(it->first.begin(), it->first.end(), [&](const auto& term) {
+    const std::vector<Scalar>& args = atom(term.first).args;
+    return std::any_of(args.begin(), args.end(), has_frame);
+  }));
   return it->second;
 }
 

@@ -53,6 +53,8 @@ class Terms {
   const Form& form(int32_t id) const { return *forms_[static_cast<size_t>(id)]; }
   // Does it speak of an iteration of a loop, however deep inside?
   bool Framed(int32_t form) const { return framed_[static_cast<size_t>(form)] != 0; }
+  // Is some part of it made of positions of loops?
+  bool OfFrames(int32_t form) const { return of_frames_[static_cast<size_t>(form)] != 0; }
   Scalar Add(const Scalar& a, const Scalar& b, int64_t times = 1);  // a + times·b
   Scalar Scale(const Scalar& a, int64_t by);
   // An elementwise op on scalars.
@@ -69,7 +71,7 @@ class Terms {
   std::vector<int> depth_;  // of atoms: ops inside ops
   std::map<Form, int32_t> form_ids_;
   std::vector<const Form*> forms_;
-  std::vector<char> framed_;  // by form
+  std::vector<char> framed_, of_frames_;  // by form
 };
 
 }  // namespace tilec::ir::warp_check

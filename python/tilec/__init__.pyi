@@ -83,7 +83,7 @@ class Module:
 class Compiler:
     options: dict[str, Any]
     def __init__(self, *, target: str = ..., schedule: str = ...,
-                 tune: Literal["model", "default"] = ..., cache: bool = ..., cache_dir: str = ...,
+                 tune: str = ..., cache: bool = ..., cache_dir: str = ...,
                  stdlib_dir: str = ...) -> None: ...
     def kernel(self, path: str, name: str | None = None, device: str | Device = "auto") -> Kernel: ...
     def kernel_of_text(self, text: str, name: str | None = None, file: str = "kernel.tile",

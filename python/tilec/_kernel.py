@@ -295,9 +295,19 @@ class Kernel:
 
     def _bind_args(self, device_, args, out):
         self._lib.tilec_kernel_bind(self._handle, device_._handle, args.handle, out)
+        self._say()
 
     def _prepare_args(self, device_, args):
         self._lib.tilec_prepare(self._handle, device_._handle, args.handle)
+        self._say()
+
+    def _say(self):
+        """Warnings of what was chosen and compiled just now: --tune=measure without a clock."""
+        said = self._lib.tilec_kernel_said(self._handle)
+        if said:
+            text = ctypes.string_at(said).decode("utf-8", "replace")
+            self._lib.tilec_text_free(said)
+            warnings.warn(text, KernelWarning, stacklevel=5)
 
     def __del__(self):
         if getattr(self, "_handle", None):
@@ -805,7 +815,8 @@ STANDS_FOR = _arrays.STANDS_FOR
 
 class Compiler:
     """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
-    "default"), cache (bool), cache_dir, stdlib_dir."""
+    "default", "measure", "measure=SECONDS", a file of `tilec tune`, "model:improve",
+    "classes:improve"), cache (bool), cache_dir, stdlib_dir."""
 
     def __init__(self, **options):
         self._lib = library()

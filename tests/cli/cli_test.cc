@@ -176,7 +176,7 @@ void MakeScratch(const fs::path& dir) {
   fs::create_directories(dir / "nodriver");
   Put(dir / "nodriver" / "libcuda.so.1", "this is no library");
   Put(dir / "nodriver" / "libcuda.so", "this is no library");
-  for (const char* variant : {"stub", "nogpu", "old", "good"}) {
+  for (const char* variant : {"stub", "nogpu", "old", "good", "timed"}) {
     fs::create_directories(dir / variant);
     fs::copy(fs::path(TILEC_FAKE_DIR) / (std::string("libfake_") + variant + ".so"),
              dir / variant / "libcuda.so.1");

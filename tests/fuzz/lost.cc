@@ -36,9 +36,12 @@ size_t RingsOf(const api::Lowered& lowered) {
 
 std::string LostInSilence(const api::Lowered& lowered, const std::string& plan,
                           const std::set<std::string>& said) {
+  const std::vector<scheduler::LoopReport>& loops = lowered.schedule.loops;
+  const auto idle = [](const scheduler::LoopReport& loop) { return loop.idle; };
+  if (!loops.empty() && std::all_of(loops.begin(), loops.end(), idle)) return "";
   if (!lowered.by_schedule) return said.count("R587") || said.count("R572") ? "" : "the schedule";
-  for (const scheduler::LoopReport& loop : lowered.schedule.loops)
-    if (!loop.applied && !said.count("R572")) return "the schedule of a loop";
+  for (const scheduler::LoopReport& loop : loops)
+    if (!loop.applied && !loop.idle && !said.count("R572")) return "the schedule of a loop";
   const size_t rings = RingsOf(lowered);
   if (LoadsInRings(plan) >= rings || said.count("R607")) return "";
   return fmt::format("{} of {} rings", rings - LoadsInRings(plan), rings);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/obeyed/counted.h"
 #include "tests/obeyed/order.h"
 #include "tests/obeyed/passes.h"
 
@@ -207,7 +208,7 @@ class Comparer {
   struct Copies {
     double before = 0, behind = 0;
   };
-  Copies CopiesOf(const Loop& loop, const Wanted& op, size_t in_turn) const {
+  Copies CopiesOf(const Loop& loop, const Wanted& op, const std::vector<int>& turn) const {
     // The blocks in front dominate the loop. Those behind follow from it; the loop itself may be
     // jumped over, but not the first turns, so what is behind is dominated by the last of those.
     std::set<int> before, behind;
@@ -235,9 +236,8 @@ class Comparer {
     const std::set<int> after = code_.Following(loop);
     for (int b : Straight(loop))
       if (after.count(b) && code_.Dominates(anchor, b) && !before.count(b)) behind.insert(b);
-    const double n = static_cast<double>(in_turn);
-    return {static_cast<double>(Instructions(before, op).size()) / n,
-            static_cast<double>(Instructions(behind, op).size()) / n};
+    return {CopiesAmong(code_, Instructions(before, op), turn),
+            CopiesAmong(code_, Instructions(behind, op), turn)};
   }
 
   // The lowering gives no ring more, whatever a schedule asks for (docs/lowering.md).
@@ -349,8 +349,10 @@ class Comparer {
       }
       int stretch = 0;
       for (size_t i = 0; i < middle; ++i) stretch += Outside(turn[i]);
-      seen.push_back({static_cast<int>(o), static_cast<double>(middle), at.size(), -1, -1, stretch,
-                      std::move(alike)});
+      std::vector<int> instrs;
+      for (size_t i : at) instrs.push_back(turn[i].instr);
+      seen.push_back({static_cast<int>(o), static_cast<double>(middle), std::move(instrs), -1, -1,
+                      stretch, std::move(alike)});
     }
     std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.at < b.at; });
     return seen;
@@ -360,7 +362,7 @@ class Comparer {
   int Span(const Loop& loop, const std::vector<Seen>& seen) const {
     std::map<double, int> votes;
     for (const Seen& s : seen) {
-      const Copies c = CopiesOf(loop, wanted_.ops[static_cast<size_t>(s.op)], s.count);
+      const Copies c = CopiesOf(loop, wanted_.ops[static_cast<size_t>(s.op)], s.instrs);
       if (wanted_.ops[static_cast<size_t>(s.op)].unread > 0) continue;
       votes[c.before + c.behind] += wanted_.ops[static_cast<size_t>(s.op)].product ? 100 : 1;
     }
@@ -378,7 +380,7 @@ class Comparer {
     // The copy of the loop for fewer turns than stages has nothing of it in front.
     const auto pipelined = [&](const Loop* loop) {
       for (const Wanted& op : wanted_.ops)
-        if (Mine(op, slice) && CopiesOf(*loop, op, 1).before > 0) return true;
+        if (Mine(op, slice) && CopiesOf(*loop, op, {0}).before > 0) return true;
       return false;
     };
     if (std::any_of(loops.begin(), loops.end(), pipelined))
@@ -403,7 +405,7 @@ class Comparer {
           verdict_.products += op.product;
           verdict_.passes += IsPass(op);
           verdict_.masses += !op.product && !IsPass(op);
-          Copies copies = CopiesOf(*loop, op, s.count);
+          Copies copies = CopiesOf(*loop, op, s.instrs);
           // Of turns whose results nobody reads there may be no copy.
           if (op.product && op.unread > 0 && copies.before + copies.behind < span)
             copies.behind = std::min(span - copies.before, copies.behind + op.unread);

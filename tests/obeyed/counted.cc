@@ -2,6 +2,9 @@
 #include "tests/obeyed/counted.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
 
 namespace tilec::obeyed {
 
@@ -68,6 +71,24 @@ std::optional<Iteration> CountIteration(const Code& code, const Loop& loop, int 
         e.kind == Event::Kind::kSync && !code.instrs()[static_cast<size_t>(e.instr)].s->Has("warp");
   }
   return n;
+}
+
+double CopiesAmong(const Code& code, const std::vector<int>& there, const std::vector<int>& turn) {
+  // As many copies of one as of all, in whole numbers.
+  const auto by_opcode = [&](const std::vector<int>& instrs, size_t times) {
+    std::map<std::string, size_t> counts;
+    for (int i : instrs) {
+      const emu::Statement& s = *code.instrs()[static_cast<size_t>(i)].s;
+      std::string opcode(s.opcode);
+      for (std::string_view mod : s.mods) opcode.append(".").append(mod);
+      counts[opcode] += times;
+    }
+    return counts;
+  };
+  const double copies = static_cast<double>(there.size()) / static_cast<double>(turn.size());
+  const bool whole =
+      there.empty() || by_opcode(there, turn.size()) == by_opcode(turn, there.size());
+  return whole ? copies : std::floor(copies) + 0.5;
 }
 
 }  // namespace tilec::obeyed

@@ -24,4 +24,9 @@ std::vector<const Loop*> SteadyLoops(const Code& code, int warp);
 // are two, and a wait that is over when it is tried. Nothing where there are too many ways.
 std::optional<Iteration> CountIteration(const Code& code, const Loop& loop, int warp);
 
+// How often instructions of a turn stand in some other part of the program, were they copied there
+// as a whole: of each opcode equally many, otherwise the number is no whole one. One number says
+// nothing where LLVM made one of two (the first turn's `0 * x` of two sums) or drops a place.
+double CopiesAmong(const Code& code, const std::vector<int>& there, const std::vector<int>& turn);
+
 }  // namespace tilec::obeyed

@@ -15,7 +15,7 @@ namespace tilec::obeyed {
 struct Seen {
   int op = 0;
   double at = 0;  // where in the turn: the median of its instructions
-  size_t count = 0;
+  std::vector<int> instrs;
   int stage = -1;  // turns behind the loop; −1: not told
   int before = -1;
   int stretch = 0;  // events that others see, before it

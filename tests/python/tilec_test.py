@@ -95,6 +95,13 @@ class Emulated(unittest.TestCase):
         self.axpy(X=tilec.array([[1, 2], [3, 4]]), Y=y2, a=-1.0)
         self.assertEqual(y2.tolist(), [[2, 3], [5, 6]])
 
+    def test_tunes_that_cannot_be_measured_are_said(self):
+        mul = tilec.compile(SOURCE, "mul", device="emulator", cache=False, tune="measure")
+        with self.assertWarns(tilec.KernelWarning) as said:
+            self.assertEqual(mul(tilec.array([1, 2]), tilec.array([3, 4])).tolist(), [3.0, 8.0])
+        self.assertIn("R630", str(said.warning))
+        self.assertIn("the emulator has no clock of its own", str(said.warning))
+
     def test_a_result_may_be_given(self):
         z = tilec.zeros((3,))
         self.assertIs(self.mul(tilec.array([1, 2, 3]), tilec.array([1, 2, 3]), Z=z), z)

@@ -5,9 +5,11 @@
 // limits: they are counts of states and of executed ops, not milliseconds, so that a busy machine
 // changes nothing. A program that is refuted is printed: the compiler would take another one.
 //
-//   proof_cost [--points=N] [--seed=N] [--schedules=A,B] [--ops=N] [--states=N] [--quiet] [--print]
-//              FILE…
+//   proof_cost [--points=N] [--seed=N] [--schedules=A,B] [--ops=N] [--walked=N] [--states=N]
+//   [--quiet]
+//              [--print] FILE…
 //
+// `--walked`: ops of all walks, those included that were no proof before one was.
 // `--points`: how many points of each space beside its defaults. The seed is printed.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -34,7 +36,7 @@ namespace {
 struct Settings {
   int points = 1;
   uint64_t seed = 1;
-  int64_t ops = 400'000, states = 3000;
+  int64_t ops = 400'000, walked = INT64_MAX, states = 3000;
   bool quiet = false, print = false;
   std::vector<std::string> schedules = {"sequential",     "solve",          "solve:once",
                                         "solve:clusters", "solve:slices=2", "solve:split=2"};
@@ -91,7 +93,8 @@ class Costs {
     const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - start;
     const std::string name = fmt::format("{} {} {}", CallText(call), schedule, PointText(point));
     const ir::WarpCheckStats& stats = verdict.stats;
-    const bool over = stats.ops > settings_.ops || stats.states > settings_.states;
+    const bool over = stats.ops > settings_.ops || stats.states > settings_.states ||
+                      stats.walked > settings_.walked;
     const char* what = "";
     switch (verdict.proof) {
       case ir::WarpProof::kProved: ++proved_; break;
@@ -103,8 +106,8 @@ class Costs {
     ops_ = std::max(ops_, stats.ops);
     states_ = std::max(states_, stats.states);
     if (over || *what || !settings_.quiet)
-      fmt::print("{:8.2f} ms {:6} states {:8} ops {}{}{}\n", ms.count(), stats.states, stats.ops,
-                 what, over ? "OVER THE LIMITS " : "", name);
+      fmt::print("{:8.2f} ms {:6} states {:8} ops of {:8} {}{}{}\n", ms.count(), stats.states,
+                 stats.ops, stats.walked, what, over ? "OVER THE LIMITS " : "", name);
     if (verdict.finding) fmt::print("    {}\n", verdict.finding->message);
     if (settings_.print) fmt::print("{}", ir::Print(*fn));
     return !over && verdict.proof != ir::WarpProof::kGivenUp;
@@ -150,6 +153,8 @@ int Main(int argc, char** argv) {
       s.seed = std::stoull(value);
     else if (Option(arg, "ops", &value))
       s.ops = std::stoll(value);
+    else if (Option(arg, "walked", &value))
+      s.walked = std::stoll(value);
     else if (Option(arg, "states", &value))
       s.states = std::stoll(value);
     else if (arg == "--quiet")

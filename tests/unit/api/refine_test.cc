@@ -125,6 +125,38 @@ TEST_F(RefineTest, SerializedProductsGetAnotherSchedule) {
   EXPECT_TRUE(refined.report.pipeline.empty());
 }
 
+// The assembler is asked of both launches, and what the first one spills counts.
+TEST_F(RefineTest, TwoLaunchesAreBothLookedAt) {
+  Answers({kClean, kSpills});
+  api::Loaded loaded;
+  LoadText(loaded, R"(
+kernel product(A: bf16[M, K], B: bf16[N, K], C: out f32[M, N]) {
+  parallel m in tiles(M, 64), n in tiles(N, 64) {
+    var sum: f32[64, 64] = 0
+    for k in tiles(K, 64) {
+      sum += A[m, k] @ B[n, k].T
+    }
+    C[m, n] = sum
+  }
+}
+)");
+  api::Call call = AlignedCall();
+  call.split = 16;
+  const Result<api::Refined> refined =
+      api::Refine(loaded, "product", call, {}, folder_.path() + "ptxas", diags_);
+  ASSERT_TRUE(refined.ok()) << RenderAll(diags_, loaded.sources);
+  EXPECT_EQ(Asked(), 2);
+  ASSERT_EQ(refined->image.before.size(), 1u);
+  ASSERT_EQ(refined->before.size(), 1u);
+  EXPECT_EQ(refined->before[0].spill_store_bytes, 44);
+  EXPECT_TRUE(refined->schedule.empty());
+  ASSERT_EQ(refined->rounds.size(), 1u);
+  EXPECT_EQ(refined->rounds[0], "as solved: ptxas spills 96 bytes");
+  ASSERT_EQ(diags_.all().size(), 2u);
+  EXPECT_EQ(diags_.all()[0].def->code, "R597");
+  EXPECT_EQ(diags_.all()[1].def->code, "R615");
+}
+
 // What was tried last, and was no better or refused, is not what is asked about behind it.
 TEST_F(RefineTest, WhatIsTriedInVainIsNotLeftBehind) {
   Answers({kSpills});

@@ -4,6 +4,7 @@
 //   FAKE_INIT=<result of cuInit>   FAKE_COUNT=<devices>   FAKE_OLD: no cuTensorMapEncodeTiled
 //   FAKE_SILENT: a launch records nothing, so that its first argument may be anything, and no
 //     map is refused
+//   FAKE_TIMED: that, and a clock: a launch takes 10 microseconds and one for each CTA
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
@@ -23,8 +24,16 @@ using namespace tilec::runtime::cuda;
 #define FAKE_COUNT 1
 #endif
 
+#ifdef FAKE_TIMED
+#define FAKE_SILENT
+#endif
+
 namespace {
-int g_context_depth = 0;
+double g_us = 0;  // what launches so far took
+void Pass(uint32_t x, uint32_t y, uint32_t z) {
+  g_us += 10 + static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(z);
+}
+thread_local int g_context_depth = 0;  // as the driver: each thread has its own
 uint64_t g_smem_allowed = 0;
 int g_local = 0;  // bytes of a thread of what was loaded last
 CUresult NeedContext() { return g_context_depth > 0 ? 0 : 201; }
@@ -132,13 +141,28 @@ CUresult cuStreamCreate(CUstream* s, unsigned) {
 CUresult cuStreamDestroy_v2(CUstream) { return NeedContext(); }
 CUresult cuStreamSynchronize(CUstream) { return NeedContext(); }
 CUresult cuStreamGetCtx(CUstream, CUcontext* c) { return *c = nullptr, 0; }
+#ifdef FAKE_TIMED
+CUresult cuEventCreate(CUevent* e, unsigned) {
+  return *e = reinterpret_cast<CUevent>(new double(0)), NeedContext();
+}
+CUresult cuEventDestroy_v2(CUevent e) { return delete reinterpret_cast<double*>(e), NeedContext(); }
+CUresult cuEventRecord(CUevent e, CUstream) {
+  return *reinterpret_cast<double*>(e) = g_us, NeedContext();
+}
+CUresult cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
+  const double us = *reinterpret_cast<double*>(to) - *reinterpret_cast<double*>(from);
+  return *ms = static_cast<float>(1e-3 * us), 0;
+}
+#else
 CUresult cuEventCreate(CUevent* e, unsigned) { return *e = nullptr, NeedContext(); }
 CUresult cuEventDestroy_v2(CUevent) { return NeedContext(); }
 CUresult cuEventRecord(CUevent, CUstream) { return NeedContext(); }
-CUresult cuEventSynchronize(CUevent) { return NeedContext(); }
 CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1.5f, 0; }
+#endif
+CUresult cuEventSynchronize(CUevent) { return NeedContext(); }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction, void** params, void**) {
   if (c->smem_bytes > 49152 && c->smem_bytes > g_smem_allowed) return 1;
+  Pass(c->grid_x, c->grid_y, c->grid_z);
   ++fake_counts[2];
   uint64_t to = 0;
   std::memcpy(&to, params[0], 8);
@@ -191,9 +215,11 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec e, CUgraphNode n,
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
   ++fake_counts[5];
-  for (const auto& [node, copy] : *reinterpret_cast<Instance*>(e))
+  for (const auto& [node, copy] : *reinterpret_cast<Instance*>(e)) {
+    Pass(copy.params.grid_x, copy.params.grid_y, copy.params.grid_z);
     Record(copy.first,
            {copy.params.grid_x, copy.params.block_x, copy.params.smem_bytes, 1, copy.cluster, 0});
+  }
   return NeedContext();
 }
 CUresult cuTensorMapReplaceAddress(CUtensorMap* m, void* base) {

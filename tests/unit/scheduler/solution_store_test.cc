@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 
+#include "scheduler/diagnostics.h"
 #include "tests/unit/scheduler/test_graphs.h"
 
 namespace tilec::scheduler {
@@ -40,6 +41,30 @@ TEST(SolutionStore, GivesBackWhatWentIn) {
   EXPECT_EQ(store.puts, 1);
   EXPECT_EQ(ToText(*first), ToText(*second));
   EXPECT_EQ(first->gap(), second->gap());
+}
+
+// A search that ran out of its budget is not made again: the same is said of it.
+TEST(SolutionStore, WhatWasGivenUpIsKept) {
+  const Graph graph = LoadGraph("attention_forward_hopper");
+  SolveOptions options;
+  options.resource_limit = 10;
+  options.modulo_scheduling = false;
+  MapStore store;
+  DiagSink first, second;
+  EXPECT_FALSE(SolveStored(graph, options, &store, first).ok());
+  EXPECT_EQ(store.puts, 1);
+  EXPECT_FALSE(SolveStored(graph, options, &store, second).ok());
+  EXPECT_EQ(store.hits, 1);
+  EXPECT_EQ(store.puts, 1);
+  ASSERT_EQ(second.all().size(), 1u);
+  EXPECT_EQ(second.all()[0].def, &kOutOfBudget);
+  EXPECT_EQ(second.all()[0].message, first.all()[0].message);
+  EXPECT_EQ(second.all()[0].span.begin, first.all()[0].span.begin);
+  // Damage is solved again, and so is a graph that nothing was said of.
+  store.texts.begin()->second = "given";
+  EXPECT_FALSE(SolveStored(graph, options, &store, second).ok());
+  EXPECT_EQ(store.puts, 2);
+  EXPECT_TRUE(SolveStored(graph, {}, &store, second).ok());
 }
 
 // What `schedule_bench` measures is 0.02 to 0.12 ms; the claim is 5. The best of many, so that a

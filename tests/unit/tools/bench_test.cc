@@ -64,6 +64,17 @@ TEST(CountWork, CausalAttentionCountsTheTilesItVisits) {
   EXPECT_EQ(w.least_bytes, 2.0 * (2 * 2 * 4 * 300 * 128 + 2 * 2 * 2 * 300 * 128));
 }
 
+// What a plain reference sums up decides nothing: one element and one turn stand for 2^36.
+TEST(CountWork, SumsThatNobodyAsksOfAreNotWalked) {
+  const Made plain("std/models/block_scaled.tile:gemm_mxfp8_plainly",
+                   {"M=4096", "N=4096", "K=4096", "KB=128"});
+  const ir::WorkCount w = ir::CountWork(*plain.fn, plain.names, ir::H200(), {.edges = false});
+  EXPECT_TRUE(w.exact);
+  EXPECT_EQ(w.instances, int64_t{1} << 24);
+  ASSERT_EQ(w.trips.size(), 1u);
+  EXPECT_EQ(w.trips.begin()->second, int64_t{1} << 36);
+}
+
 TEST(CountWork, RowsAreReadTwiceAndMoveOnce) {
   const Made norm("std/norm.tile:rmsnorm", {"R=32", "C=500", "eps=0.001", "BR=16", "BC=256"});
   const ir::WorkCount w = norm.Count();

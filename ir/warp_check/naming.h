@@ -1,0 +1,158 @@
+// What scalars are called in the key of a state (key.cc): by names that are the same in states that
+// differ only in how many iterations have passed; and which of them nobody can ask about any more.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "ir/warp_check/machine.h"
+
+namespace tilec::ir::warp_check {
+
+inline uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15u ^ (b + 0xD1B54A32D192ED03u + (a << 6) + (a >> 3));
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  return x ^ (x >> 32);
+}
+
+inline int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+// Names for scalars that do not depend on how many iterations have passed.
+struct Machine::Naming {
+  const Program& p;
+  const Terms& terms;
+  const State& s;
+  std::map<int32_t, int64_t> steps;    // by length: of the loops roles are in
+  std::map<int32_t, uint64_t> names;   // of atoms
+  std::map<int32_t, int64_t> bases;    // of frames
+  std::map<int32_t, int> ages;         // of frames: 0 alive, 1 over
+  std::map<int32_t, int64_t> slowest;  // of frames: position of the last role
+
+  Naming(const Program& program, const Terms& t, const State& state)
+      : p(program), terms(t), s(state) {
+    for (const Role& r : s.roles)
+      for (const Frame& f : r.frames)
+        if (f.frame_atom >= 0) {
+          int64_t& step = steps[f.length.form];
+          step = std::max(step, p.fn.ops[f.op].i("step"));
+        }
+  }
+
+  bool TakesPart(size_t role, int site) const {
+    const Role& r = s.roles[role];
+    return role > 0 && !r.ended && static_cast<size_t>(site) < p.loops_at[role].size() &&
+           p.loops_at[role][static_cast<size_t>(site)];
+  }
+  int64_t Begun(size_t role, int32_t form, int site) const {
+    const auto it = s.roles[role].runs.find({form, site});
+    return it == s.roles[role].runs.end() ? 0 : it->second;
+  }
+  // The smallest position of a role in this frame's loop; whether anybody can still be in it.
+  int64_t Base(int32_t frame) {
+    if (const auto it = bases.find(frame); it != bases.end()) return it->second;
+    const Atom& a = terms.atom(frame);
+    const int32_t form = a.args[0].form;
+    const int site = static_cast<int>(a.tag);
+    int64_t base = INT64_MAX;
+    bool waits = false, low = false;
+    for (size_t r = 0; r < s.roles.size(); ++r) {
+      bool inside = false;
+      for (const Frame& f : s.roles[r].frames)
+        if (f.frame_atom == frame) {
+          base = std::min(base, f.position.add), inside = true;
+          low = low || f.low;
+        }
+      if (!inside && TakesPart(r, site) && Begun(r, form, site) <= a.extra) waits = true;
+    }
+    ages[frame] = base == INT64_MAX && !waits;
+    slowest[frame] = waits ? INT64_MIN / 2 : base;
+    if (waits || low || base == INT64_MAX) base = 0;
+    return bases[frame] = base;
+  }
+  int64_t StepOf(const Atom& frame) const {
+    const auto it = steps.find(frame.args[0].form);
+    return it == steps.end() ? p.max_step : it->second;
+  }
+  bool Over(int32_t frame) { return Base(frame), ages[frame] != 0; }
+
+  uint64_t OfAtom(int32_t id) {
+    if (const auto it = names.find(id); it != names.end()) return it->second;
+    const Atom& a = terms.atom(id);
+    uint64_t h = Mix(static_cast<uint64_t>(a.kind), static_cast<uint64_t>(a.tag));
+    int64_t extra = a.extra;
+    if (a.kind == Atom::Kind::kFrame) {
+      int64_t least = INT64_MAX;
+      for (size_t r = 1; r < s.roles.size(); ++r)
+        if (TakesPart(r, static_cast<int>(a.tag)))
+          least = std::min(least, Begun(r, a.args[0].form, static_cast<int>(a.tag)));
+      if (least != INT64_MAX) extra -= least;
+    }
+    if (a.kind == Atom::Kind::kPrivate && a.tag >= 0) extra = s.privates.at(a.tag) - extra;
+    h = Mix(h, static_cast<uint64_t>(extra));
+    for (const Scalar& arg : a.args)
+      h = Mix(Mix(h, OfForm(arg.form)), static_cast<uint64_t>(Add(arg)));
+    return names[id] = h;
+  }
+  uint64_t OfForm(int32_t form) {
+    uint64_t h = 0x5851F42D4C957F2Du;
+    for (const auto& [atom, c] : terms.form(form)) h += Mix(OfAtom(atom), static_cast<uint64_t>(c));
+    return h;
+  }
+  int64_t Shift(int32_t form) {
+    int64_t shift = 0;
+    for (const auto& [atom, c] : terms.form(form))
+      if (terms.atom(atom).kind == Atom::Kind::kFrame) shift += c * Base(atom);
+    return shift;
+  }
+  int64_t Add(const Scalar& v) { return v.add - Shift(v.form); }
+  uint64_t Of(const Scalar& v) { return Mix(OfForm(v.form), static_cast<uint64_t>(Add(v))); }
+
+  // Can somebody still ask about it? Forgetting is always allowed. What is made of several
+  // iterations' values is as old as the youngest of them.
+  bool Stale(int32_t form) {
+    std::map<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
+    if (HasOver(form, false, 0, &youngest)) return true;
+    return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
+      return of.second - slowest[of.first] < -StepOf(terms.atom(of.first));
+    });
+  }
+  bool HasOver(int32_t form, bool inside, int64_t add, std::map<int32_t, int64_t>* youngest) {
+    if (!terms.Framed(form)) return false;
+    for (const auto& [atom, c] : terms.form(form)) {
+      const Atom& a = terms.atom(atom);
+      if (a.kind == Atom::Kind::kFrame) {
+        if (Over(atom)) return true;
+        if (inside) {
+          const int64_t position = FloorOf(c > 0 ? add : -add, std::abs(c));
+          const auto [it, fresh] = youngest->try_emplace(atom, position);
+          it->second = std::max(it->second, position);
+        }
+      }
+      for (const Scalar& arg : a.args)
+        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) &&
+            HasOver(arg.form, true, arg.add, youngest))
+          return true;
+    }
+    return false;
+  }
+  // A length that changes with the iteration of a loop around, whose own loop everybody has left.
+  bool Done(int32_t form, Terms& all) {
+    if (!terms.OfFrames(form)) return false;
+    bool begun = false;
+    for (const Role& r : s.roles)
+      for (const auto& [loop, count] : r.runs) {
+        if (loop.first != form) continue;
+        begun = true;
+        const Scalar frame =
+            all.Of({Atom::Kind::kFrame, loop.second, count - 1, {Scalar{form, 0}}});
+        if (!Over(terms.form(frame.form)[0].first)) return false;
+      }
+    return begun;
+  }
+};
+
+}  // namespace tilec::ir::warp_check
