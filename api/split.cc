@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/split.h"
 
+#include "ir/clean_up.h"
+#include "ir/isa.h"
+#include "ir/lower/plan.h"
+
 namespace tilec::api {
 
 Bindings NamesOf(const Call& call) {
@@ -12,6 +16,33 @@ Bindings NamesOf(const Call& call) {
   return names;
 }
 
+Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                      DiagSink& diags) {
+  const auto run = [&](ir::Function f, const std::vector<ir::PassStep>& steps) {
+    return RunSteps(loaded, std::move(f), steps, options, nullptr, diags);
+  };
+  TRY(fn, run(std::move(fn), ir::CleanUpUntilRows()));
+  std::optional<ir::Function> loops = ir::LoopsOfRows(fn);
+  TRY(fn, run(std::move(fn), ir::CleanUpOfRows()));
+  return Cleaned{std::move(fn), std::move(loops)};
+}
+
+scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
+                                   const ir::Target& target) {
+  constexpr int64_t kLikelyRegisters = 64;  // of a thread
+  scheduler::LaunchShape shape;
+  if (!work.products.empty()) return shape;
+  const int64_t threads = ir::MakePlan(fn, target).threads();
+  int64_t kept = 0;
+  for (ir::OpId id : ir::OpsInOrder(fn))
+    if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
+      const ir::Type& tile = fn.type(op.results[0]);
+      kept += tile.elements() * ir::ByteSize(tile.dtype);
+    }
+  shape.per_sm = target.CtasPerSm(threads, kLikelyRegisters, kept);
+  return shape;
+}
+
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call) {
   if (options.For(call).schedule != "solve" || loaded.schedule_file >= 0) return {};
@@ -20,13 +51,15 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   if (!machine.ok()) return {};
   Result<ir::Function> fn = MakeTileIr(loaded, signature.kernel, call, nullptr, quiet);
   if (!fn.ok()) return {};
-  std::vector<ir::PassStep> steps;
-  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
   PipelineOptions plain = options;
   plain.crash_dir.clear();
-  const Result<ir::Function> clean = RunSteps(loaded, std::move(*fn), steps, plain, nullptr, quiet);
+  const Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
   if (!clean.ok()) return {};
-  return scheduler::ChooseSplit(*clean, **machine, NamesOf(call), call.row_starts);
+  const auto shape = [&](const ir::Function& f, const ir::WorkCount& work) {
+    return LikelyShape(f, work, **machine);
+  };
+  return scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
+                                ir::isa::kPortableClusterCtas, shape, clean->loops);
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

@@ -4,10 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "api/pipeline.h"
 #include "scheduler/split_choice.h"
 
 namespace tilec::api {
+
+// Cleaned up, and what it was before its rows were unrolled (ir/clean_up.h).
+struct Cleaned {
+  ir::Function fn;
+  std::optional<ir::Function> loops;
+};
+Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
+                      DiagSink& diags);
+
+// Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
+// memory leaves room for.
+scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
+                                   const ir::Target& target);
 
 // For the tunes that the call has by now. One CTA that copies for itself where the options ask for
 // something else than the solver's own choice, or the model cannot tell.

@@ -43,7 +43,6 @@ constexpr size_t kAskedSmaller = 8;        // … where those and the default sp
 constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
 constexpr size_t kStarts = 4;              // of descents, from a grid of round values
 constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
-constexpr int64_t kLikelyRegisters = 64;   // before anything is lowered, without products
 
 using Point = std::vector<size_t>;  // index into each axis
 
@@ -287,18 +286,17 @@ class Search {
     for (const frontend::DimInfo& dim : signature_.dims)
       if (names_.count(dim.name) == 0) return fmt::format("dim `{}` has no value", dim.name);
     DiagSink quiet;
-    const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    *fails = !fn.ok();
-    if (!fn.ok()) return quiet.all().empty() ? "it does not compile" : quiet.all()[0].message;
+    const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
+    *fails = !clean.ok();
+    if (*fails) return quiet.all().empty() ? "it does not compile" : quiet.all()[0].message;
     for (const frontend::TuneInfo& tune : signature_.tunes) {
       if (!Open(tune)) continue;
-      Axis axis;
-      axis.name = tune.name;
+      Axis axis{.name = tune.name};
       std::set<int64_t> values;
       for (const frontend::ConstValue& value : tune.candidates)
         if (const auto* i = std::get_if<int64_t>(&value)) values.insert(*i);
-      const auto standard = fn->statics.find(tune.name);
-      if (standard == fn->statics.end() || values.empty()) continue;
+      const auto standard = clean->fn.statics.find(tune.name);
+      if (standard == clean->fn.statics.end() || values.empty()) continue;
       values.insert(standard->second);
       axis.values.assign(values.begin(), values.end());
       axis.standard =
@@ -360,13 +358,11 @@ class Search {
     return values;
   }
 
-  Result<ir::Function> Clean(const frontend::Values& statics, DiagSink& quiet) {
+  Result<Cleaned> CleanAt(const frontend::Values& statics, DiagSink& quiet) {
     Call call = call_;
     call.statics = statics;
     TRY(ir::Function fn, MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet));
-    std::vector<ir::PassStep> steps;
-    for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-    return RunSteps(loaded_, std::move(fn), steps, options_, nullptr, quiet);
+    return Clean(loaded_, std::move(fn), options_, quiet);
   }
 
   static std::string TextOf(const frontend::Values& values) {
@@ -386,12 +382,13 @@ class Search {
     const auto [at, fresh] = memory_.points.try_emplace(TextOf(*statics));
     TuneMemory::Known& known = at->second;
     if (!fresh) return &known;
-    Result<ir::Function> fn = Clean(*statics, quiet);
-    if (!fn.ok()) return &known;
-    known.too_wide = ir::WantsTooWideInstruction(*fn, target_);
-    known.longer = CutLines(*fn, target_);
-    if (ir::WantsTooManyColumns(*fn, target_)) known.longer *= kThroughRegisters;
-    known.forms = std::make_unique<scheduler::Forms>(*std::move(fn), target_);
+    Result<Cleaned> clean = CleanAt(*statics, quiet);
+    if (!clean.ok()) return &known;
+    known.too_wide = ir::WantsTooWideInstruction(clean->fn, target_);
+    known.longer = CutLines(clean->fn, target_);
+    if (ir::WantsTooManyColumns(clean->fn, target_)) known.longer *= kThroughRegisters;
+    known.forms =
+        std::make_unique<scheduler::Forms>(std::move(clean->fn), target_, std::move(clean->loops));
     return &known;
   }
 
@@ -404,9 +401,10 @@ class Search {
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr || known->too_wide) return std::nullopt;
     const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-    rating.form = known->forms->Choose(
-        names_, call_.row_starts, most,
-        [&](const ir::Function& f, const ir::WorkCount& work) { return LikelyShape(f, work); });
+    rating.form = known->forms->Choose(names_, call_.row_starts, most,
+                                       [&](const ir::Function& f, const ir::WorkCount& work) {
+                                         return LikelyShape(f, work, target_);
+                                       });
     if (!IsTime(rating.form.ms)) return std::nullopt;
     rating.ms = rating.form.ms * known->longer;
     return rating.ms;
@@ -420,8 +418,8 @@ class Search {
     if (rated != rated_.end() && rated->second.form.stays && point.time.ctas <= target_.limits.sms)
       return target_.model.tune_margin;
     DiagSink quiet;
-    const Result<ir::Function> fn = Clean(call_.statics, quiet);
-    if (!fn.ok() || DoesMore(*fn)) return target_.model.tune_margin_of_more;
+    const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
+    if (!clean.ok() || DoesMore(clean->fn)) return target_.model.tune_margin_of_more;
     return target_.model.tune_margin;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
@@ -458,10 +456,10 @@ class Search {
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_));
     auto periods = scheduler::BoundPeriods(clean, target);
     if (!periods) periods.emplace();
-    const double asks = AskedFor(warps);
+    const double asks = AskedFor(warps) / copies.boxes;  // its copies are of whole boxes
     const ir::Target asked =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
-    AdoptEmitted({clean, warps, program->how, asked, asks < 1}, &*periods);
+    AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
     const scheduler::LaunchShape shape = ShapeOf(warps, copies);
     out.awaits = shape.awaits;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);
@@ -481,9 +479,11 @@ class Search {
         fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split));
     if (!fresh) return at->second.get();
     auto program = std::make_unique<TuneMemory::Program>();
-    program->clean = known->forms->fn();
-    if ((options_.pack > 1 && ir::PackRows(program->clean, options_.pack)) ||
-        (split > 1 && ir::SplitReductions(program->clean, split)))
+    const ir::Function* const form = known->forms->InParts(options_.pack > 1 ? 1 : split);
+    if (form == nullptr) return nullptr;
+    program->clean = *form;
+    if (options_.pack > 1 && (ir::PackRows(program->clean, options_.pack) ||
+                              (split > 1 && ir::SplitReductions(program->clean, split))))
       return nullptr;
     options_.split = split;
     DiagSink quiet;
@@ -500,22 +500,6 @@ class Search {
     program->filling = ir::FillingOf(program->warps, target_, !asked_.ptxas.empty());
     at->second = std::move(program);
     return at->second.get();
-  }
-
-  // Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
-  // memory leaves room for.
-  scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work) const {
-    scheduler::LaunchShape shape;
-    if (!work.products.empty()) return shape;
-    const int64_t threads = ir::MakePlan(fn, target_).threads();
-    int64_t kept = 0;
-    for (ir::OpId id : ir::OpsInOrder(fn))
-      if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
-        const ir::Type& tile = fn.type(op.results[0]);
-        kept += tile.elements() * ir::ByteSize(tile.dtype);
-      }
-    shape.per_sm = target_.CtasPerSm(threads, kLikelyRegisters, kept);
-    return shape;
   }
 
   scheduler::LaunchShape ShapeOf(const ir::Function& warps, const scheduler::Asked& copies) const {

@@ -9,6 +9,7 @@
 #include "compile/diagnostics.h"
 #include "compile/passes.h"
 #include "compile/planning.h"
+#include "ir/clean_up.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/passes/pack_rows.h"
@@ -126,27 +127,35 @@ Result<> Line::Run(ir::Function& fn, std::span<const ir::PassStep> steps, DiagSi
 }
 
 Result<> Line::CleanUp(DiagSink& diags) {
-  std::vector<ir::PassStep> steps;
-  for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
+  TRY_VOID(Run(tile_, ir::CleanUpUntilRows(), diags));
+  if (stopped_) return Done();
+  if (request_.wish.split > 1) loops_ = ir::LoopsOfRows(tile_);
+  std::vector<ir::PassStep> steps = ir::CleanUpOfRows();
   const int64_t heads = request_.wish.pack;
   if (heads > 1)
     steps.push_back(StepOf(PackPass(), [heads](ir::Function& fn, ir::PassContext& cx) {
       cx.changes += !ir::PackRows(fn, heads);
       return Done();
     }));
-  return Run(tile_, steps, diags);
+  if (!loops_) return Run(tile_, steps, diags);
+  DiagSink unsaid;  // of rows that are kept as no CTA of several keeps them
+  const Result<> ran = Run(tile_, steps, unsaid);
+  if (!ran.ok()) unsaid.MoveTo(diags);
+  return ran;
 }
 
 Step<const ir::Function*> Line::ShapeFor(const Strategy& strategy, DiagSink& said) {
   if (!strategy.roles()) return &tile_;
   auto at = shaped_.find(strategy.shape);
   if (at == shaped_.end()) {
-    ir::Function fn = tile_;
+    const bool rows = strategy.shape == Shape::kSplit && loops_;
+    ir::Function fn = rows ? *loops_ : tile_;
     std::optional<ir::Obstacle> obstacle;
     const ir::PassStep step =
         StepOf(PassOf(strategy.shape), [&](ir::Function& f, ir::PassContext& cx) {
           const int64_t ctas = strategy.shape == Shape::kSplit ? strategy.ctas : 0;
-          obstacle = Reshape(f, strategy.shape, ctas, *request_.target);
+          obstacle = rows ? ir::SplitLoopsOfRows(f, ctas, *request_.target)
+                          : Reshape(f, strategy.shape, ctas, *request_.target);
           cx.changes += !obstacle;
           return Done();
         });

@@ -91,6 +91,7 @@ class Line {
   Result<> Schedule(const Strategy& strategy, Solved* solved, DiagSink& said);
 
   ir::Function tile_;
+  std::optional<ir::Function> loops_;  // of rows (ir/clean_up.h), where CTAs are to share turns
   const Request& request_;
   Account* account_;
   std::map<Shape, Step<ir::Function>> shaped_;

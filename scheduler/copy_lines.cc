@@ -91,7 +91,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
   const ir::TargetModel& model = target.model;
   const std::map<ir::ValueId, int64_t> start_of = StartsOf(fn, starts);
   const ir::LayoutPlan plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
-  double all = 0, lines = 0, by_bytes = 0, cycles = 0, narrow = 0;
+  double all = 0, lines = 0, by_bytes = 0, cycles = 0, narrow = 0, boxes = 0;
   bool wide = false;
   for (ir::OpId id : ir::OpsInOrder(fn)) {
     const ir::Op& op = fn.ops[id];
@@ -105,6 +105,12 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     const bool copied =
         load != plan.loads.end() && load->second.tma && load->second.buffer && !brought;
     if (copied) width = load->second.smem.panel_cols * size;
+    // A tile is copied in whole panels; what they have beyond the tensor is not asked for.
+    const std::optional<int64_t> extent = RowOf(fn, op, names);
+    const int64_t panels = copied ? load->second.smem.cols : tile->shape.back();
+    const int64_t asked_for = std::min(panels, extent.value_or(panels));
+    const double wider =
+        std::max(1.0, static_cast<double>(asked_for) / static_cast<double>(tile->shape.back()));
     const auto row = static_cast<double>(std::clamp<int64_t>(width, 1, kLineBytes));
     const auto known = start_of.find(op.operands[0]);
     const int64_t start = known == start_of.end() ? kLineBytes : known->second;
@@ -113,14 +119,14 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     const auto bytes = static_cast<double>(tile->elements() * size);
     const bool cut = start < kSectorBytes;
     all += bytes;
+    boxes += bytes * static_cast<double>(panels) / static_cast<double>(tile->shape.back());
     const double rows = bytes / static_cast<double>(columns);
     const double lines_of = touched * rows * std::ceil(static_cast<double>(columns) / row);
     lines += cut ? lines_of * kLineBytes : bytes;
     const double said = UnitCycles(fn, op, target, /*for_all=*/true);
     const double line = cut ? model.cut_line_cycles : model.line_cycles;
     by_bytes += said;
-    cycles += copied ? std::max(said, lines_of * line) : said;
-    const std::optional<int64_t> extent = RowOf(fn, op, names);
+    cycles += copied ? std::max(said * wider, lines_of * line) : said;
     if (copied && extent && *extent * size <= target.lowering.narrow_row_bytes && RowsOfAll(fn, op))
       narrow += rows * model.narrow_row_cycles;
     else
@@ -128,6 +134,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
   }
   Asked asked{.times = by_bytes > 0 ? cycles / by_bytes : 1,
               .hot = wide && by_bytes > 0 ? narrow / by_bytes : 0,
+              .boxes = all > 0 ? boxes / all : 1,
               .lines = all > 0 ? lines / all : 1};
   double stored = 0, cut = 0;
   for (const auto& [id, store] : plan.stores) {

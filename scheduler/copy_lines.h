@@ -30,6 +30,7 @@ bool CutsLines(const ir::Function& fn, const RowStarts& starts);
 struct Asked {
   double times = 1;    // as long as its bytes say: the unit that copies
   double hot = 0;      // … and of rows of narrow tensors, for each CTA that asks for them at once
+  double boxes = 1;    // bytes of boxes for each of the tiles: what is copied as whole panels
   double lines = 1;    // where one would do, because rows begin amid sectors
   double written = 1;  // as long as its bytes say: what is stored, likewise
   double leaves = 0;   // cycles of boxes that an instance stores, beyond what its bytes take

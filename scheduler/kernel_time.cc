@@ -6,9 +6,11 @@
 #include <map>
 #include <set>
 
+#include "ir/lower/plan.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/bounds.h"
+#include "scheduler/extract.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 
@@ -82,6 +84,22 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
   const int64_t slots =
       std::clamp<int64_t>(graph.machine.smem_bytes / bytes, 1, target.lowering.most_slots);
   return std::max(target.model.turn_cycles, target.model.slot_cycles / slots);
+}
+
+// Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
+// time, however many slots there are. (H200, 736x8x1608 in 64x16x128 and 32x16x128: 700 cycles a
+// turn.)
+int64_t LeastBrought(const Extraction& extraction, const ir::LayoutPlan& plan,
+                     const ir::Target& target) {
+  constexpr int64_t kOnTheirWay = 3;
+  for (const OpOrigin& origin : extraction.origins)
+    for (const OriginStep& step : origin.steps) {
+      if (step.kind != StepKind::kOp) continue;
+      const auto load = plan.loads.find(step.op);
+      if (load != plan.loads.end() && load->second.threads)
+        return target.model.slot_cycles / kOnTheirWay;
+    }
+  return 0;
 }
 
 // Are the rows of all products one warpgroup's? Several would share the columns and the waits.
@@ -283,6 +301,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
   std::vector<LoopPeriod> periods;
   if (!cut) return periods;
   const int hot = HotUnit(target);
+  std::optional<ir::LayoutPlan> plan;
   for (const LoopReport& loop : cut->schedule.loops) {
     LoopPeriod period;
     period.at = loop.at;
@@ -296,7 +315,11 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
       if (!products) period.busy = UnitsBusy(graph);
-      if (products) period.least = LeastTurn(graph, target);
+      if (products) {
+        if (!plan) plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
+        period.least =
+            std::max(LeastTurn(graph, target), LeastBrought(loop.extraction, *plan, target));
+      }
       if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       if (cut->at_once)
@@ -348,6 +371,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       fill += entries * static_cast<double>(period.fill);
     }
   }
+  // A cluster is as slow as that of its CTAs which has the most turns of a row.
+  if (shape.cluster > 1 && work.products.empty()) steady = longest;
   // Tiles of one CTA; while it works on one, copies for the next are in flight.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   // What leaves keeps the next tile waiting; where there is none, nobody waits.

@@ -40,10 +40,13 @@ using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCou
 class Forms {
  public:
   // `fn`: cleaned up, at the tile level. `target` outlives it.
-  Forms(ir::Function fn, const ir::Target& target);
+  // `loops`: what it was before its rows were unrolled (ir/clean_up.h).
+  Forms(ir::Function fn, const ir::Target& target, std::optional<ir::Function> loops = {});
   Forms(Forms&&) noexcept;
   ~Forms();
   const ir::Function& fn() const;
+  // With a tile's turns dealt out to so many CTAs; null: they cannot be.
+  const ir::Function* InParts(int64_t ctas);
   // As ChooseSplit.
   SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
                      const ShapeOf& shape_of);
@@ -58,7 +61,7 @@ class Forms {
 // `most`: CTAs for each tile.
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                         const RowStarts& row_starts, int64_t most = ir::isa::kPortableClusterCtas,
-                        const ShapeOf& shape_of = {});
+                        const ShapeOf& shape_of = {}, std::optional<ir::Function> loops = {});
 
 // What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,

@@ -166,7 +166,7 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // the assembler does so much of it at once that it spills: 16 bytes with 80 registers, none with
   // the 61 that it takes if it is told nothing. Tiles of few registers leave room for that.
   constexpr int64_t kFew = 32;
-  int64_t streams = 0, elements = 1, rows = 0;
+  int64_t streams = 0, elements = 1, rows = 0, combined = 0;
   std::map<BlockId, int64_t> in_a_row;  // of each block
   bool reread = false, scattered = false, exchanges = false, simt = false;
   for (const Op& op : fn.ops) {
@@ -177,6 +177,8 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
     streams += op.kind == OpKind::kGLoad;
     if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0 && !ForAnotherTurn(fn, op))
       ++in_a_row[op.block];
+    if (op.kind == OpKind::kWarpClusterReduce && fn.type(op.results[0]).layout.valid())
+      combined = std::max(combined, fn.layout(op.results[0]).regs());
     simt = simt || op.kind == OpKind::kSimtDot;
     exchanges = exchanges || op.kind == OpKind::kWarpScan || op.kind == OpKind::kWarpRearrange;
     scattered = scattered || (op.kind == OpKind::kGAtomic && !AddsVectors(fn, op, target));
@@ -210,13 +212,26 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
         return loads.second > kInARow && (turn || !loops);
       }))
     return 0;
+  // The same of tiles that a cluster combines, which are read from all of its CTAs at once (16
+  // registers of eight CTAs: 64 bytes spilled with 80 registers).
+  constexpr int64_t kOfOneCta = 4;
+  if (combined > kOfOneCta) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
   const int64_t needed = scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
                                    : held + beside.row_kernel + 2 * LoadsAhead(fn);
   const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
-  return std::max<int64_t>(
+  const int64_t registers = std::max<int64_t>(
       32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
+  // What is reached in other CTAs, and where each loop's part begins: 4 to 36 bytes were spilled.
+  // There are few such CTAs, so no more than two have to find room on an SM.
+  constexpr int64_t kApart = 16;
+  const auto ctas = [&](int64_t each) {
+    return target.CtasPerSm(isa::kWarpThreads * fn.launch.warps, each, fn.launch.smem_bytes);
+  };
+  if (combined == 0 || ctas(registers + kApart) < std::min<int64_t>(2, ctas(registers)))
+    return registers;
+  return registers + kApart;
 }
 
 int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chunks) {

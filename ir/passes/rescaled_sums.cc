@@ -37,6 +37,9 @@ struct Power {
   int64_t axis = -1;
 };
 
+// Where m is one number, all that it scales is scaled alike, whatever the dim.
+constexpr int64_t kOnlyOne = 1 << 20;
+
 class Finder {
  public:
   Finder(const Function& fn, OpId loop)
@@ -63,6 +66,7 @@ class Finder {
           !IsLargest(yield_.operands[i], args_[1 + i]))
         continue;
       found_ = {};
+      axis_ = type.elements() == 1 ? kOnlyOne : 0;
       found_.reference = i, found_.old = args_[1 + i], found_.next = yield_.operands[i];
       base_.reset();
       for (size_t k = 0; k < loop_.results.size(); ++k)
@@ -96,6 +100,7 @@ class Finder {
   // The dim of a reshape's or broadcast's result that is dim `axis` of its operand; −1: none.
   int64_t Moved(const Op& op, int64_t axis) const {
     const Type &from = fn_.type(op.operands[0]), &to = fn_.type(op.results[0]);
+    if (axis == kOnlyOne) return axis;
     if (axis < 0 || from.shape[static_cast<size_t>(axis)] == 1) return -1;
     if (op.kind == OpKind::kBroadcast) return op.ints("axes")[static_cast<size_t>(axis)];
     int64_t before = 0;  // dims of more than one element in front of it
@@ -141,10 +146,10 @@ class Finder {
 
   std::optional<Exponent> ExponentOf(ValueId v) {
     if (!Depends(v)) return Exponent();
-    if (v == found_.old) return Exponent{{{false, false, {}}}, 0};
+    if (v == found_.old) return Exponent{{{false, false, {}}}, axis_};
     if (v == found_.next) {
       found_.guarded = found_.guarded && behind_guard_;
-      return Exponent{{{true, false, {}}}, 0};
+      return Exponent{{{true, false, {}}}, axis_};
     }
     const Op* def = Def(v);
     if (!def) return std::nullopt;
@@ -259,12 +264,14 @@ class Finder {
       case OpKind::kBroadcast: return moved([&](int64_t axis) { return Moved(*def, axis); });
       case OpKind::kTranspose:
         return moved([&](int64_t axis) -> int64_t {
+          if (axis == kOnlyOne) return axis;
           const std::vector<int64_t>& perm = def->ints("perm");
           return std::find(perm.begin(), perm.end(), axis) - perm.begin();
         });
       case OpKind::kReduce:
         if (def->s("kind") != "sum") return std::nullopt;
         return moved([&](int64_t axis) -> int64_t {
+          if (axis == kOnlyOne) return axis;
           const int64_t gone = def->i("axis");
           return axis == gone ? -1 : axis - (axis > gone);
         });
@@ -278,7 +285,7 @@ class Finder {
       return std::nullopt;
     const int64_t side = Depends(dot.operands[0]) ? 0 : 1;
     auto x = Term(dot.operands[static_cast<size_t>(side)]);
-    return x && x->axis == side ? x : std::nullopt;
+    return x && (x->axis == side || x->axis == kOnlyOne) ? x : std::nullopt;
   }
 
   // Is v the carried sum times f, and terms, by ops whose results nobody else uses?
@@ -338,6 +345,7 @@ class Finder {
   std::set<ValueId> depends_;  // on what is carried
   RescaledSums found_;
   std::optional<Power> base_;
+  int64_t axis_ = 0;  // of m itself
   bool behind_guard_ = false, plain_ = true;
 };
 

@@ -182,6 +182,31 @@ TEST_F(SplitTest, WarpsThatHoldNothingExchangeNothing) {
   }
 }
 
+// Rows that are walked several times, also where one would be kept on the chip by one CTA; not
+// where there are many of them, or a turn holds one.
+TEST_F(SplitTest, FewLongRowsAreShared) {
+  const auto ctas = [&](int64_t r, int64_t c) {
+    return Ctas(Of({{"R", r}, {"C", c}, {"eps", 1e-5}}));
+  };
+  Load("std/norm.tile", "layernorm");
+  EXPECT_EQ(ctas(4, 94819), 8);
+  EXPECT_EQ(ctas(26, 94819), 8);
+  EXPECT_GT(ctas(60, 94816), 1);
+  EXPECT_EQ(ctas(2000, 94819), 1);
+  EXPECT_EQ(ctas(4, 4096), 1);
+  Load("std/norm.tile", "rmsnorm");
+  EXPECT_GT(ctas(8, 40000), 1);  // 80 KB of shared memory would hold it
+  Load("std/softmax.tile", "softmax");
+  const auto of = [&](int64_t r, int64_t c) { return Ctas(Of({{"R", r}, {"C", c}})); };
+  EXPECT_GT(of(16, 45715), 1);
+  EXPECT_EQ(of(4096, 45715), 1);
+  Load("std/models/loss.tile", "cross_entropy");
+  EXPECT_GT(Ctas(Of({{"R", int64_t{32}}, {"C", int64_t{128256}}, {"ignore", int64_t{-100}}})), 1);
+  Load("std/models/sampling.tile", "greedy");
+  EXPECT_GT(of(16, 128256), 1);
+  EXPECT_EQ(of(4096, 128256), 1);
+}
+
 TEST_F(SplitTest, ItIsPartOfTheKeyAndOfTheLaunch) {
   Load("std/matmul.tile", "gemm");
   Call call = Gemm(512, 512, 16384);

@@ -1,0 +1,168 @@
+// Turns of several loops over a row that CTAs share: the same results for every length, only where
+// that may be, and a proof of what the CTAs do to each other.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/passes/split_loops.h"
+
+#include "ir/clean_up.h"
+#include "ir/passes/split_reductions.h"
+#include "tests/unit/lower/helper.h"
+
+namespace tilec::ir::split_loops_test {
+namespace {
+
+// The sum of a row, less its smallest, on top of the row; the sum is stored, too.
+constexpr const char* kLongRows = R"(
+func @rows tile {
+  param tensor %X: tensor<f32, 2> in [R, C] align=16 stride_align=4 contiguous=1 last_align=1
+  param tensor %Y: tensor<f32, 2> out [R, C] align=16 stride_align=4 contiguous=1 last_align=1
+  param tensor %S: tensor<f32, 1> out [R] align=16 stride_align=4 contiguous=1 last_align=1
+  param dim %R: i64
+  param dim %C: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %2 = constant {value = 2} : i64
+    parallel %0, %R {steps = [2]} do (%r: i64) {
+      %start = constant {value = 3.0} : f32[2]
+      %inf = constant {value = inf} : f32[2]
+      %fill = constant {value = inf} : f32
+      %re = add %r, %2 : i64
+      %rend = min %re, %R : i64
+      %sum = for %0, %C, %start {step = 32} : f32[2] do (%c: i64, %t: f32[2]) {
+        %x = load %X, %r, %c {modes = "rr", sizes = [2, 32]} : f32[2, 32]
+        %s = reduce %x {kind = "sum", axis = 1} : f32[2]
+        %next = add %t, %s : f32[2]
+        yield %next
+      }
+      store %S, %sum, %r, %rend {modes = "r", sizes = [2]}
+      %least = for %0, %C, %inf {step = 32} : f32[2] do (%c1: i64, %t1: f32[2]) {
+        %x1 = load %X, %r, %c1, %fill {modes = "rr", sizes = [2, 32], has_fill = 1} : f32[2, 32]
+        %s1 = reduce %x1 {kind = "min", axis = 1} : f32[2]
+        %next1 = min %t1, %s1 : f32[2]
+        yield %next1
+      }
+      %by = sub %sum, %least : f32[2]
+      %col = reshape %by : f32[2, 1]
+      %all = broadcast %col {axes = [0, 1]} : f32[2, 32]
+      %32 = constant {value = 32} : i64
+      for %0, %C {step = 32} do (%c2: i64) {
+        %x2 = load %X, %r, %c2 {modes = "rr", sizes = [2, 32]} : f32[2, 32]
+        %y = add %x2, %all : f32[2, 32]
+        %ce = add %c2, %32 : i64
+        %cend = min %ce, %C : i64
+        store %Y, %y, %r, %rend, %c2, %cend {modes = "rr", sizes = [2, 32]}
+        yield
+      }
+      yield
+    }
+  }
+}
+)";
+
+Function InParts(const Function& fn, int64_t ctas) {
+  Function out = fn;
+  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas);
+  EXPECT_FALSE(obstacle) << obstacle->why;
+  ExpectVerified(out);
+  return out;
+}
+
+std::vector<double> Made(const Function& fn, const char* tensor, int64_t r, int64_t c) {
+  InterpretInputs in;
+  in.tensors["X"] = Numbers(DType::kF32, {r, c}, 3);
+  in.tensors["Y"] = TensorValue::Zeros(DType::kF32, {r, c});
+  in.tensors["S"] = TensorValue::Zeros(DType::kF32, {r});
+  in.dims = {{"R", r}, {"C", c}};
+  return Interpreted(fn, std::move(in), tensor);
+}
+
+// Fewer turns than CTAs, as many, a last turn that hangs over.
+TEST(SplitLoops, SameResultsForEveryLength) {
+  const Function before = Parsed(kLongRows);
+  ASSERT_TRUE(HasSeveralLoops(before));
+  for (int64_t ctas : {2, 4, 8}) {
+    const Function after = InParts(before, ctas);
+    for (int64_t c : {1, 31, 32, 33, 64, 100, 256, 260, 300})
+      for (const char* tensor : {"Y", "S"})
+        EXPECT_EQ(Made(before, tensor, 5, c), Made(after, tensor, 5, c)) << ctas << " " << c;
+  }
+}
+
+// Every turn once, all CTAs know what came of all, and one writes what is no turn's.
+TEST(SplitLoops, AllGetWhatTheFirstWrites) {
+  const Function fn = InParts(Parsed(kLongRows), 4);
+  int all = 0, loops = 0;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kClusterReduce) all += op.i("all", 0) == 1;
+    const OpId parent = fn.blocks[op.block].parent;
+    if (op.kind != OpKind::kStore) continue;
+    loops += fn.ops[parent].kind == OpKind::kFor;
+    if (fn.param(op.operands[0])->name != "S") continue;
+    EXPECT_EQ(fn.ops[parent].kind, OpKind::kIf);
+  }
+  EXPECT_EQ(all, 2);
+  EXPECT_EQ(loops, 1);
+}
+
+std::string Why(const std::string& text) {
+  Function out = Parsed(text);
+  const std::string before = Print(out);
+  const std::optional<Obstacle> obstacle = SplitLoops(out, 4);
+  EXPECT_TRUE(!obstacle || Print(out) == before);
+  return obstacle ? obstacle->why : "";
+}
+
+TEST(SplitLoops, Obstacles) {
+  EXPECT_EQ(Why(kLongRows), "");
+  const std::string store = "store %Y, %y, %r, %rend, %c2, %cend {modes = \"rr\", sizes = [2, 32]}";
+  // Turns of 32 columns every 16.
+  EXPECT_NE(
+      Why(With(kLongRows, "for %0, %C {step = 32}", "for %0, %C {step = 16}")).find("the same"),
+      std::string::npos);
+  // In two places; at a place that does not move.
+  EXPECT_NE(Why(With(kLongRows, store, store + "\n        " + store)).find("elements of its own"),
+            std::string::npos);
+  EXPECT_NE(Why(With(kLongRows, "%r, %rend, %c2, %cend", "%r, %rend, %0, %cend")).find("the same"),
+            std::string::npos);
+  // What is written is read.
+  EXPECT_NE(Why(With(With(kLongRows, "%Y: tensor<f32, 2> out", "%Y: tensor<f32, 2> inout"),
+                     "%x2 = load %X", "%x2 = load %Y"))
+                .find("that it writes"),
+            std::string::npos);
+  // Parts of a product do not become one by a sum.
+  EXPECT_NE(
+      Why(With(kLongRows, "%next1 = min %t1, %s1", "%next1 = mul %t1, %s1")).find("only add up"),
+      std::string::npos);
+  // A sum that somebody looks at while it grows.
+  EXPECT_NE(Why(With(kLongRows, "        yield %next\n",
+                     "        store %S, %next, %r, %rend {modes = \"r\", sizes = [2]}\n"
+                     "        yield %next\n")),
+            "");
+}
+
+// Several exchanges, one behind the other, and loops between and behind them.
+TEST(SplitLoops, CtasAreProvedTogether) {
+  Function parts = Parsed(kLongRows);
+  const std::optional<Obstacle> obstacle = SplitLoopsOfRows(parts, 4, H200());
+  ASSERT_FALSE(obstacle) << obstacle->why;
+  DiagSink diags;
+  const Result<Function> made = Sequentialize(parts, H200(), {}, diags);
+  ASSERT_TRUE(made.ok());
+  const Function& warps = *made;
+  EXPECT_EQ(warps.launch.cluster, 4);
+  EXPECT_EQ(Said(warps), "");
+  int meetings = 0;
+  for (OpId id : OpsInOrder(warps)) {
+    Function broken = warps;
+    Op& op = broken.ops[id];
+    if (op.kind != OpKind::kClusterSync) continue;
+    ++meetings;
+    std::erase(broken.blocks[op.block].ops, id);
+    EXPECT_NE(Said(broken), "");
+  }
+  EXPECT_EQ(meetings, 2);
+}
+
+}  // namespace
+}  // namespace tilec::ir::split_loops_test
