@@ -15,21 +15,6 @@ namespace {
 
 std::string Show(Loc at) { return fmt::format("{}:{}", at.line, at.column); }
 
-// Does the instruction compute with elements of tiles, rather than with addresses?
-bool OnTiles(const emu::Statement& s) {
-  if (s.opcode == "mov" || s.opcode == "ld" || s.opcode == "st") return false;
-  for (std::string_view m : s.mods)
-    if (m == "f32" || m == "f16" || m == "f16x2" || m == "bf16" || m == "bf16x2" || m == "f64")
-      return true;
-  return s.opcode == "shfl";
-}
-
-// … or does it move them?
-bool MovesTiles(const emu::Statement& s) {
-  return (s.opcode == "ld" || s.opcode == "st") &&
-         (s.Has("global") || s.Has("shared") || s.Has("shared::cta"));
-}
-
 // A role of the emitted program: warps that go the same ways.
 struct Role {
   int first_warp = 0, warps = 0;
@@ -313,21 +298,36 @@ class Comparer {
     return e.kind != Event::Kind::kCode && e.kind != Event::Kind::kProduct;
   }
 
+  // Where in the turn an op's instructions stand.
+  std::vector<size_t> PlacesOf(const Wanted& op, const std::vector<Event>& turn) const {
+    std::vector<size_t> at;
+    for (size_t i = 0; i < turn.size(); ++i) {
+      if (turn[i].at != op.at && !IsPass(op)) continue;
+      const bool mine = IsPass(op) ? Passes(op, turn[i])
+                        : op.product
+                            ? turn[i].kind == Event::Kind::kProduct
+                            : turn[i].kind == Event::Kind::kCode &&
+                                  OnTiles(*code_.instrs()[static_cast<size_t>(turn[i].instr)].s);
+      if (mine) at.push_back(i);
+    }
+    return at;
+  }
+
   std::vector<Seen> Look(const std::vector<Event>& turn, int slice) {
+    std::vector<std::vector<size_t>> places(wanted_.ops.size()), alone;
+    bool products = false;
+    for (size_t o = 0; o < wanted_.ops.size(); ++o) {
+      if (!Mine(wanted_.ops[o], slice)) continue;
+      places[o] = PlacesOf(wanted_.ops[o], turn);
+      products = products || wanted_.ops[o].product;
+      if (Alone(static_cast<int>(o), slice)) alone.push_back(places[o]);
+    }
+    const size_t together = products ? 1 : TurnsTogether(alone);
     std::vector<Seen> seen;
     for (size_t o = 0; o < wanted_.ops.size(); ++o) {
       const Wanted& op = wanted_.ops[o];
       if (!Mine(op, slice)) continue;
-      std::vector<size_t> at;
-      for (size_t i = 0; i < turn.size(); ++i) {
-        if (turn[i].at != op.at && !IsPass(op)) continue;
-        const bool mine = IsPass(op) ? Passes(op, turn[i])
-                          : op.product
-                              ? turn[i].kind == Event::Kind::kProduct
-                              : turn[i].kind == Event::Kind::kCode &&
-                                    OnTiles(*code_.instrs()[static_cast<size_t>(turn[i].instr)].s);
-        if (mine) at.push_back(i);
-      }
+      const std::vector<size_t>& at = places[o];
       if (at.empty() || (!op.product && !Alone(static_cast<int>(o), slice))) {
         if (op.product ||
             (IsPass(op) && barriers_[static_cast<size_t>(std::max(op.put, op.take))].end > 0))
@@ -335,7 +335,7 @@ class Comparer {
         ++verdict_.unseen;
         continue;
       }
-      size_t middle = at[at.size() / 2];
+      size_t middle = MiddleOf(at, together);
       std::vector<int> alike;
       if (op.product) alike = Alike(op, slice);
       if (alike.size() > 1) {

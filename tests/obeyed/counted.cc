@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 
 namespace tilec::obeyed {
@@ -89,6 +90,46 @@ double CopiesAmong(const Code& code, const std::vector<int>& there, const std::v
   const bool whole =
       there.empty() || by_opcode(there, turn.size()) == by_opcode(turn, there.size());
   return whole ? copies : std::floor(copies) + 0.5;
+}
+
+size_t TurnsTogether(const std::vector<std::vector<size_t>>& ops) {
+  std::map<size_t, size_t> whose;
+  for (size_t o = 0; o < ops.size(); ++o)
+    for (size_t at : ops[o]) whose[at] = o;
+  std::vector<size_t> places(ops.size());
+  size_t last = ops.size();
+  for (const auto& [at, o] : whose) {
+    places[o] += o != last;
+    last = o;
+  }
+  std::map<size_t, size_t> votes;
+  size_t most = 1;
+  for (size_t o = 0; o < ops.size(); ++o)
+    if (places[o] > 0) ++votes[places[o]];
+  for (const auto& [n, ops_there] : votes)
+    if (ops_there > votes[most]) most = n;
+  return most;
+}
+
+size_t MiddleOf(const std::vector<size_t>& at, size_t together) {
+  const size_t middle = at[at.size() / 2];
+  if (together < 2 || at.size() < together) return middle;
+  // Between turns are the widest gaps.
+  std::vector<size_t> gaps(at.size() - 1), ends;
+  std::iota(gaps.begin(), gaps.end(), size_t{0});
+  const auto width = [&](size_t g) { return at[g + 1] - at[g]; };
+  std::stable_sort(gaps.begin(), gaps.end(),
+                   [&](size_t a, size_t b) { return width(a) > width(b); });
+  if (together <= gaps.size() && width(gaps[together - 2]) == width(gaps[together - 1]))
+    return middle;  // which they are is not told
+  for (size_t i = 0; i + 1 < together; ++i) ends.push_back(gaps[i] + 1);
+  ends.push_back(at.size());
+  std::sort(ends.begin(), ends.end());
+  bool same = true;
+  for (size_t i = 1; i < together; ++i) same = same && ends[i] - ends[i - 1] == ends[0];
+  const size_t begin = ends[together / 2 - 1], end = ends[together / 2];
+  if (same) return middle;
+  return at[together % 2 == 0 ? begin : begin + (end - begin) / 2];  // as of an op that is whole
 }
 
 }  // namespace tilec::obeyed

@@ -29,4 +29,13 @@ std::optional<Iteration> CountIteration(const Code& code, const Loop& loop, int 
 // nothing where LLVM made one of two (the first turn's `0 * x` of two sums) or drops a place.
 double CopiesAmong(const Code& code, const std::vector<int>& there, const std::vector<int>& turn);
 
+// Turns that a loop has one behind the other (ir/passes/read_ahead.cc): most ops, given by where
+// their instructions stand in order, stand in so many places, with others between.
+size_t TurnsTogether(const std::vector<std::vector<size_t>>& ops);
+
+// Where an op is whose instructions stand there: at the middle one. Where LLVM made some of one
+// turn a part of their readers (a product and a sum), that may be another turn's than that of other
+// ops. Then it is the middle one of the middle turn.
+size_t MiddleOf(const std::vector<size_t>& at, size_t together);
+
 }  // namespace tilec::obeyed

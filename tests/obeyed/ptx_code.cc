@@ -368,4 +368,17 @@ std::vector<std::vector<Event>> Code::Turns(const Loop& loop, int warp) const {
   return turns;
 }
 
+bool OnTiles(const emu::Statement& s) {
+  if (s.opcode == "mov" || s.opcode == "ld" || s.opcode == "st") return false;
+  for (std::string_view m : s.mods)
+    if (m == "f32" || m == "f16" || m == "f16x2" || m == "bf16" || m == "bf16x2" || m == "f64")
+      return true;
+  return s.opcode == "shfl";
+}
+
+bool MovesTiles(const emu::Statement& s) {
+  return (s.opcode == "ld" || s.opcode == "st") &&
+         (s.Has("global") || s.Has("shared") || s.Has("shared::cta"));
+}
+
 }  // namespace tilec::obeyed

@@ -90,4 +90,9 @@ class Code {
   std::vector<Loop> loops_;
 };
 
+// Does the instruction compute with elements of tiles, rather than with addresses?
+bool OnTiles(const emu::Statement& s);
+// … or does it move them?
+bool MovesTiles(const emu::Statement& s);
+
 }  // namespace tilec::obeyed
