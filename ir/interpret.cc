@@ -41,7 +41,8 @@ class Driver {
         fn_(fn),
         inputs_(inputs),
         diags_(diags) {
-    if (!options.rescaled_in_parts) return;
+    kernel_.in_parts = FindLoopsInParts(fn, options.parts);
+    if (options.parts <= 1) return;
     for (OpId id : OpsInOrder(fn)) {
       if (fn.ops[id].kind != OpKind::kFor) continue;
       if (const auto found = FindRescaledSums(fn, id))

@@ -82,9 +82,10 @@ struct InterpretOptions {
   int64_t max_instances = 0;
   // Perturbed runs for elements whose worst-case bound says nothing; 0: none, the bounds stay.
   int samples = 4;
-  // What a loop keeps relative to a largest value is added up in parts (ir/passes/rescaled_sums.h):
-  // each part rounds its terms relative to a largest value of its own.
-  bool rescaled_in_parts = false;
+  // How many CTAs take the turns of loops apart, where that may be: sums are then made in so many
+  // parts (ir/interpret_parts.h), and those relative to a largest value (ir/passes/rescaled_sums.h)
+  // round their terms relative to one of the part's own.
+  int64_t parts = 1;
   // Called when a run has taken a second, then two, four, …; from any thread, one
   // at a time.
   std::function<void(const InterpretProgress&)> progress;

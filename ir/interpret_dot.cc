@@ -174,6 +174,12 @@ bool Integral(const std::vector<double>& v) {
 
 }  // namespace
 
+double AccumulatorRoundings(DType d, int64_t k, int64_t promote) {
+  const bool fp8 = Info(d).bits == 8;
+  if (fp8 && promote > 0) return static_cast<double>(CeilDiv(k, promote)) + 1;
+  return (fp8 ? kUnitFp8 : kUnitF32) / kUnitF32 * static_cast<double>(RoundUp(k, fp8 ? 32 : 16));
+}
+
 void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out,
              const Magnitudes& named) {
   const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];

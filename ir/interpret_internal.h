@@ -119,6 +119,8 @@ void EvalScan(std::string_view kind, int64_t axis, const Tile& in, Tile& out);
 struct Magnitudes {
   std::vector<float> a, b;
 };
+// How often a product over k terms rounds what it adds to, in 2^-24 of that.
+double AccumulatorRoundings(DType d, int64_t k, int64_t promote);
 void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out,
              const Magnitudes& named = {});
 // interpret_scaled.cc

@@ -173,6 +173,11 @@ bool Worker::RunFor(const Op& op) {
     diags.Report(kLoopLimit, op.at, trips, k_.options.max_trips);
     return false;
   }
+  const auto in_parts = k_.in_parts.loops.find(op.results.empty() ? ValueId() : op.results[0]);
+  const bool apart = in_parts != k_.in_parts.loops.end();
+  const std::vector<SumInParts> none, &sums = apart ? in_parts->second : none;
+  for (const SumInParts& sum : sums)
+    sums_.insert_or_assign(carried[sum.result], PartsOfSum(env_[carried[sum.result].index]));
   for (int64_t at = lo; at < hi;) {
     k_.progress.Tick();
     Tile& position = env_[args[0].index];
@@ -180,9 +185,16 @@ bool Worker::RunFor(const Op& op) {
     position.n[0] = at;
     if (!RunBlock(region)) return false;
     TakeYield(region, 0, carried);
+    for (const SumInParts& sum : sums)
+      sums_.at(carried[sum.result])
+          .Turn(env_[carried[sum.result].index],
+                sum.factor.valid() ? &env_[sum.factor.index] : nullptr);
     if (__builtin_add_overflow(at, step, &at)) break;
   }
   Copy(carried, 0, op.results);
+  for (const SumInParts& sum : sums)
+    sums_.at(carried[sum.result])
+        .End(env_[op.results[sum.result].index], sum, k_.in_parts.parts, context_.dice);
   return true;
 }
 
@@ -256,6 +268,20 @@ void Worker::RunApart(const Op& op, std::span<const Tile*> in) {
   EvalElementwise(op, in, Result(op));
 }
 
+// What op made, if it adds to a sum that parts of the loop make for themselves.
+void Worker::AddedApart(const Op& op) {
+  const auto at = k_.in_parts.additions.find(op.results[0]);
+  if (at == k_.in_parts.additions.end()) return;
+  double roundings = 0;
+  if (op.kind == OpKind::kDot) {
+    const Tile& a = env_[op.operands[0].index];
+    const bool scaled = op.operands.size() > 3;  // a product of bf16 to the interpreter
+    const int64_t k = a.shape[1] * (a.dtype == DType::kE2M1X2 ? 2 : 1);
+    roundings = AccumulatorRoundings(scaled ? DType::kBF16 : a.dtype, k, op.i("promote", 0));
+  }
+  sums_.at(at->second).Addition(env_[op.results[0].index], roundings, context_.dice);
+}
+
 bool Worker::RunOp(const Op& op) {
   if (Info(op.kind).elementwise()) {
     std::array<const Tile*, 3> in{};
@@ -264,6 +290,7 @@ bool Worker::RunOp(const Op& op) {
     const bool apart = !k_.rounded_apart.empty() && k_.rounded_apart.count(op.results[0]) > 0;
     if (apart) return RunApart(op, {in.data(), operands}), true;
     EvalElementwise(op, {in.data(), operands}, Result(op));
+    if (!k_.in_parts.additions.empty()) AddedApart(op);
     return true;
   }
   auto in = [&](size_t i) -> const Tile& { return env_[op.operands[i].index]; };
@@ -286,6 +313,7 @@ bool Worker::RunOp(const Op& op) {
         EvalScaledDot(in(0), in(1), in(2), in(3), in(4), Result(op));
       else
         EvalDot(in(0), in(1), in(2), op.i("promote"), Result(op));
+      if (!k_.in_parts.additions.empty()) AddedApart(op);
       return true;
     case OpKind::kLoad:
       Load(op, op.operands[0].index, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));

@@ -17,6 +17,7 @@
 #include "ir/interpret.h"
 #include "ir/interpret_internal.h"
 #include "ir/interpret_memory.h"
+#include "ir/interpret_parts.h"
 
 namespace tilec::ir::interpret_internal {
 
@@ -53,9 +54,10 @@ struct Kernel {
   const InterpretOptions& options;
   std::map<int32_t, Tensor> tensors;  // by value; not changed while threads run
   Progress progress{options};
-  uint64_t perturb = 0;  // seed of a perturbed run; 0: the run with bounds
-  uint64_t turn = 0;     // of atomics, where they are numbered
+  uint64_t perturb = 0;                  // seed of a perturbed run; 0: the run with bounds
+  uint64_t turn = 0;                     // of atomics, where they are numbered
   std::set<ValueId> rounded_apart = {};  // terms that parts of a sum round for themselves
+  LoopsInParts in_parts = {};            // whose sums parts round for themselves
 };
 
 struct PrintLine {
@@ -89,6 +91,7 @@ class Worker {
   bool RunBlock(BlockId block);
   bool RunOp(const Op& op);
   void RunApart(const Op& op, std::span<const Tile*> in);
+  void AddedApart(const Op& op);
   bool RunFor(const Op& op);
   bool RunWhile(const Op& op);
   bool RunIf(const Op& op);
@@ -131,7 +134,8 @@ class Worker {
     std::vector<Tile> env;
     AccessContext context;
   };
-  std::vector<Instance> together_;  // by rank; while one runs, its values are env_
+  std::map<ValueId, PartsOfSum> sums_;  // of the loop that runs, by carried value
+  std::vector<Instance> together_;      // by rank; while one runs, its values are env_
 };
 
 }  // namespace tilec::ir::interpret_internal

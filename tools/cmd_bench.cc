@@ -192,8 +192,7 @@ class Bench {
       if (signature_.dim(name)) inputs_.dims[name] = std::get<int64_t>(value);
     ir::InterpretOptions options;
     options.max_instances = kCheckedInstances;
-    options.rescaled_in_parts =
-        api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split) > 1;
+    options.parts = api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split);
     TRY(report_, ir::Interpret(*tile_, inputs_, options, diags));
     for (const frontend::ParamInfo& p : signature_.params) {
       if (p.role != frontend::ParamRole::kTensor || !Written(p)) continue;

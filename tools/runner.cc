@@ -293,8 +293,8 @@ class Run {
   }
 
   // May CTAs share what a tile adds up?
-  bool InParts() const {
-    return api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split) > 1;
+  int64_t Parts() const {
+    return api::SplitOf(session_.pipeline().For(call_).schedule).value_or(call_.split);
   }
 
   Result<> Interpreted() {
@@ -317,7 +317,7 @@ class Run {
         fmt::print(stderr, "  interpreting {}: instance {} of {}, {:.0f} s so far\n",
                    signature_.kernel, p.instances, p.of, p.seconds);
       };
-    options.rescaled_in_parts = InParts();
+    options.parts = Parts();
     TRY_VOID(ir::Interpret(*fn, inputs, options, session_.diags()));
     if (!request_.expect.empty()) TRY_VOID(Expected(std::move(before), inputs.tensors));
     for (TensorRun& t : result_.tensors) {

@@ -4,7 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/lower/sequential.h"
+#include "ir/numerics.h"
 #include "ir/passes/split_reductions.h"
 #include "ir/warp_check/check.h"
 #include "tests/unit/lower/helper.h"
@@ -87,6 +90,63 @@ TEST(SplitReductions, LargestValues) {
   const Function after = Split(before, 8);
   for (int64_t k : {0, 20, 100, 300})
     EXPECT_EQ(Exact(before, 64, 32, k), Exact(after, 64, 32, k)) << k;
+}
+
+// Rows that are added up, one a turn.
+constexpr const char* kSums = R"(func @sums tile {
+  param tensor %X: tensor<f32, 2> in [K, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %Y: tensor<f32, 1> out [64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %K: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %n = constant {value = 64} : i64
+    parallel %0, %n {steps = [64]} do (%c: i64) {
+      %z = constant {value = 0} : f32[64]
+      %y = for %0, %K, %z {step = 1} : f32[64] do (%k: i64, %s: f32[64]) {
+        %x = load %X, %k, %c {modes = "sr", sizes = [1, 64]} : f32[64]
+        %a = add %s, %x : f32[64]
+        yield %a
+      }
+      store %Y, %y, %c, %n {modes = "r", sizes = [64]}
+      yield
+    }
+  }
+}
+)";
+
+// The first rows `scale` times as large. `parts`: what the bound is told.
+TensorValue SumsOf(const Function& fn, double scale, bool whole, int64_t parts) {
+  InterpretInputs in;
+  TensorValue x =
+      whole ? Numbers(DType::kF32, {130, 64}, 3) : TensorValue::Random(DType::kF32, {130, 64}, 7);
+  for (size_t i = 0; i < x.v.size() / 2; ++i) x.v[i] = Round(DType::kF32, x.v[i] * scale);
+  in.tensors["X"] = std::move(x);
+  InterpretOptions options;
+  options.parts = parts;
+  DiagSink diags;
+  EXPECT_TRUE(Interpret(fn, in, options, diags).ok());
+  return in.tensors["Y"];
+}
+
+// Sums in parts round otherwise than in one: the bound has that where CTAs share, and little more.
+TEST(SplitReductions, TheBoundHasWhatPartsRound) {
+  const Function before = Parsed(kSums);
+  for (double scale : {1.0, 1000.0}) {
+    const TensorValue one = SumsOf(before, scale, false, 1);
+    int64_t others = 0;
+    for (int64_t ctas : {2, 4, 8}) {
+      const TensorValue made = SumsOf(Split(before, ctas), scale, false, 1);
+      const TensorValue bound = SumsOf(before, scale, false, ctas);
+      EXPECT_EQ(bound.v, one.v);
+      const CompareResult result = Compare(bound, made);
+      EXPECT_TRUE(result.ok()) << ctas << ": " << result.max_ratio;
+      others += Compare(one, made).failed;
+      EXPECT_LT(*std::max_element(bound.e.begin(), bound.e.end()), 0.002 * scale);
+    }
+    EXPECT_GT(others, 0);
+  }
+  // Whole numbers are exact in every order.
+  EXPECT_TRUE(SumsOf(before, 1, true, 8).e.empty());
 }
 
 std::string Why(const Function& fn) {
