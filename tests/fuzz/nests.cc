@@ -172,7 +172,8 @@ int Main(const Settings& settings) {
 int main(int argc, char** argv) {
   tilec::fuzz::Settings settings;
   CLI::App app("random nests: emulator against interpreter");
-  app.add_option("--kind", settings.kind);
+  app.add_option("--kind", settings.kind)
+      ->check(CLI::IsMember({"nests", "branches", "steered", "tiles"}));
   app.add_option("--programs", settings.programs);
   app.add_option("--seed", settings.seed);
   app.add_option("--roles", settings.roles);
