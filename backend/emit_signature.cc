@@ -9,6 +9,7 @@
 
 #include "backend/emitter.h"
 #include "ir/isa.h"
+#include "ir/lower/pressure.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -208,9 +209,8 @@ void Emitter::Declare() {
   // of 512 threads where it takes 52 told nothing, and two fit (rmsnorm of 16384 columns, 2925 or
   // 3994 GB/s). Small ones gain by what they then have in flight (residual_rmsnorm, 128 threads:
   // 4015 or 3406), and where products are, their accumulators are what they take.
-  constexpr int64_t kLarge = 512;  // threads
   const int64_t wanted = fn_.launch.ctas_per_sm;
-  const int64_t ctas = wanted == 1 && !HasProducts() && image_.block >= kLarge ? 0 : wanted;
+  const int64_t ctas = wanted == 1 && !HasProducts() && image_.block >= ir::kLargeCta ? 0 : wanted;
   if (ctas > 0) function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
   // Fewer than the ISA allows: the assembler cannot know.
   const int64_t most = options_.machine->limits.regs_per_thread;

@@ -58,6 +58,10 @@ int64_t BesideHeld(const Function& warps, const Target& target);
 // bytes were spilled.
 bool LeavesRegisters(const Function& warps, const Target& target);
 
+// Threads of a CTA that, where one is all that an SM has room for, is told of no number: the
+// assembler would take all registers for it (backend/emit_signature.cc).
+inline constexpr int64_t kLargeCta = 512;
+
 // CTAs of a program without asynchronous products that one SM should hold at a time. They hide each
 // other's waits, so as many as find room; the register allocator has to be told. Counted is what is
 // held where threads wait (for each other, around loops), and the largest tile alone unless tiles
