@@ -137,8 +137,7 @@ class Partition {
     paths_ = Numbers();
     std::vector<int64_t> values = value_, loops = loop_;
     for (ValueId v : scalars_) {
-      const ValueId given = Given(v);
-      values[static_cast<size_t>(v.index)] = numbers.Of(given.valid() ? Made(given) : Made(v));
+      values[static_cast<size_t>(v.index)] = numbers.Of(MadeOrGiven(v));
     }
     for (OpId id : loops_) {
       const Op& op = fn_.ops[id];
@@ -178,6 +177,11 @@ class Partition {
     return Path(fn_.ops[hand.put].block) == Path(fn_.ops[hand.take].block) ? hand.given : ValueId();
   }
 
+  Text MadeOrGiven(ValueId v) {
+    const ValueId given = Given(v);
+    return given.valid() ? Made(given) : Made(v);
+  }
+
   // How a loop makes its i-th carried value.
   Text Carried(OpId id, size_t i, int64_t what) const {
     const Op& op = fn_.ops[id];
@@ -187,7 +191,7 @@ class Partition {
             ValueClass(Yield(op.regions[counts ? 0 : 1], i))};
   }
 
-  Text Made(ValueId v) const {
+  Text Made(ValueId v) {
     const Value& value = fn_.values[v];
     Text text = {ValueClass(v), static_cast<int64_t>(value.type.dtype)};
     const auto add = [&](const Text& more) { text.insert(text.end(), more.begin(), more.end()); };
@@ -212,6 +216,10 @@ class Partition {
                                        op.results.begin());
     if (IsLoop(op.kind)) return add(Carried(value.def, i, -7)), text;
     if (op.kind == OpKind::kIf) {
+      // Of arms that make the same it does not matter which was taken: a role that only steers by
+      // the value has one of them in place of the branch.
+      const ValueId either = Plain(Yield(op.regions[0], i));
+      if (ValueClass(either) == ValueClass(Yield(op.regions[1], i))) return MadeOrGiven(either);
       add({-8, ValueClass(op.operands[0]), ValueClass(Yield(op.regions[0], i)),
            ValueClass(Yield(op.regions[1], i))});
       return text;

@@ -260,7 +260,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   // role agrees with itself. Where answers add up it is tried first.
   const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
   const bool asked = AsksAgreement(program, options) ||
-                     (may_agree && options.apart && WaitsUnderBranch(program.fn, program.fn.body));
+                     (may_agree && WaitsUnderBranch(program.fn, program.fn.body));
   // What either proves is proved. A short try of agreement comes before what relates iterations, a
   // long one behind it.
   Walked agreed = Walked::kTooLarge;

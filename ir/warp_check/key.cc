@@ -183,28 +183,49 @@ struct Machine::Writer {
     // What was done to a slot that is told apart is not part of the key. Slots and regions stand
     // where the key begins to count, and so does the number of what is told apart.
     Moment moment;
-    std::vector<Text> apart(static_cast<size_t>(m.apart()));
-    std::vector<char> used(apart.size(), 0);
-    const auto write = [&](int of, bool fresh, const auto& part) {
-      if (!m.OfRing(of)) return part();
-      std::swap(out, apart[static_cast<size_t>(of)]);
-      part();
-      std::swap(out, apart[static_cast<size_t>(of)]);
-      used[static_cast<size_t>(of)] |= !fresh;
+    const auto number = [&](std::string text) {
+      return m.texts_.try_emplace(std::move(text), static_cast<int32_t>(m.texts_.size()) + 1)
+          .first->second;
     };
-    for (size_t i = 0; i < turn.slots.size(); ++i)
-      write(m.ApartOfSlot(static_cast<int>(i)),
-            m.Fresh(s.barriers[static_cast<size_t>(turn.slots[i])]),
-            [&] { WriteTold(turn.slots[i]); });
+    std::vector<Text> told(static_cast<size_t>(m.apart()));
+    std::vector<char> used(told.size(), 0);
+    moment.slots.resize(told.size());
+    for (size_t i = 0; i < turn.slots.size(); ++i) {
+      const int of = m.ApartOfSlot(static_cast<int>(i));
+      if (!m.OfRing(of)) {
+        WriteTold(turn.slots[i]);
+        continue;
+      }
+      std::swap(out, told[static_cast<size_t>(of)]);
+      WriteTold(turn.slots[i]);
+      std::swap(out, told[static_cast<size_t>(of)]);
+      used[static_cast<size_t>(of)] |= !m.Fresh(s.barriers[static_cast<size_t>(turn.slots[i])]);
+    }
     for (size_t i = 0; i < turn.regions.size(); ++i) {
       const Region& r = s.regions[static_cast<size_t>(turn.regions[i])];
       moment.written.push_back(r.written);
-      write(m.ApartOfRegion(static_cast<int>(i)), r.records.empty(), [&] { WriteRecords(r); });
+      const int of = m.ApartOfRegion(static_cast<int>(i));
+      if (!m.OfRing(of)) {
+        WriteRecords(r);
+        continue;
+      }
+      const auto at = static_cast<size_t>(of);
+      for (const Record& record : r.records) {
+        Text text;
+        std::swap(out, text);
+        out(i), WriteRecord(record);
+        std::swap(out, text);
+        moment.slots[at].records.push_back(number(text.Take()));
+        used[at] = 1;
+      }
     }
     moment.key = out.Take();
     m.key_bytes_ = std::max(m.key_bytes_, moment.key.size());
-    for (size_t a = 0; a < apart.size(); ++a)
-      moment.slots.push_back(used[a] ? apart[a].Take() : std::string());
+    for (size_t a = 0; a < told.size(); ++a) {
+      Moment::Slot& slot = moment.slots[a];
+      if (used[a]) slot.told = number(told[a].Take());
+      std::sort(slot.records.begin(), slot.records.end());
+    }
     return moment;
   }
 
@@ -471,30 +492,32 @@ struct Machine::Writer {
 
   void WriteRecords(const Region& region) {
     if (region.tile >= 0) out(region.tile);
-    for (const Record& r : region.records) {
-      out(r.proxy), out(r.write), out(r.component), out(r.apart >= 0);
-      out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
-      if (IsCopyIn(r.proxy) && r.slot < 0) {
-        out(-1);
-      } else if (IsCopyIn(r.proxy)) {
-        Count(m.SlotComponent(r.slot), r.phase + 1);
-      } else if (OfTensors(r)) {
-        Count(TensorComponent(r), r.n);
-      } else {
-        Count(m.ClockOf(r), r.proxy == Proxy::kGeneric ? r.n : r.end);
-        Count(m.ClockOf(r), r.fence);
-      }
-      int64_t flight = -1;  // which of its role's products or copies in flight
-      if (r.flight >= 0 && r.end < 0) {
-        const Role& owner = s.roles[static_cast<size_t>(r.component / 2)];
-        for (size_t f = 0; f < owner.flights.size(); ++f)
-          if (owner.flights[f].id == r.flight) flight = static_cast<int64_t>(f);
-        for (size_t f = 0; f < owner.bulk.size(); ++f)
-          if (owner.bulk[f].first == r.flight) flight = static_cast<int64_t>(f);
-      }
-      out(flight);
-    }
+    for (const Record& r : region.records) WriteRecord(r);
     out(-3);
+  }
+
+  void WriteRecord(const Record& r) {
+    out(r.proxy), out(r.write), out(r.component), out(r.apart >= 0);
+    out(r.slot < 0 ? -1 : turn.slot_name[static_cast<size_t>(r.slot)]);
+    if (IsCopyIn(r.proxy) && r.slot < 0) {
+      out(-1);
+    } else if (IsCopyIn(r.proxy)) {
+      Count(m.SlotComponent(r.slot), r.phase + 1);
+    } else if (OfTensors(r)) {
+      Count(TensorComponent(r), r.n);
+    } else {
+      Count(m.ClockOf(r), r.proxy == Proxy::kGeneric ? r.n : r.end);
+      Count(m.ClockOf(r), r.fence);
+    }
+    int64_t flight = -1;  // which of its role's products or copies in flight
+    if (r.flight >= 0 && r.end < 0) {
+      const Role& owner = s.roles[static_cast<size_t>(r.component / 2)];
+      for (size_t f = 0; f < owner.flights.size(); ++f)
+        if (owner.flights[f].id == r.flight) flight = static_cast<int64_t>(f);
+      for (size_t f = 0; f < owner.bulk.size(); ++f)
+        if (owner.bulk[f].first == r.flight) flight = static_cast<int64_t>(f);
+    }
+    out(flight);
   }
 };
 

@@ -55,9 +55,14 @@ using Finding = WarpFinding;
 struct Moment {
   std::string key;
   std::vector<bool> written;  // by region, in the order of the key
-  // Of slots that are told apart, what was done to each; empty: nothing yet. A slot that was used
-  // stands for one that was not (apart.cc).
-  std::vector<std::string> slots;
+  // Of a slot that is told apart, what its barriers say and each access to it, by numbers of their
+  // texts. A slot that was used stands for one that was not, and one with more to come after for
+  // one with less (apart.cc).
+  struct Slot {
+    int32_t told = 0;              // 0: nothing was done to it yet
+    std::vector<int32_t> records;  // sorted
+  };
+  std::vector<Slot> slots;
 
   // Whatever may fail from the other, which has the same key, fails from here.
   bool Covers(const Moment& other) const;
@@ -304,7 +309,8 @@ class Machine {
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
   std::map<std::vector<int64_t>, int64_t> lag_of_;
   int64_t ops_ = 0;
-  size_t key_bytes_ = 0;  // of the longest key so far
+  size_t key_bytes_ = 0;                  // of the longest key so far
+  std::map<std::string, int32_t> texts_;  // of slots: their numbers
   std::vector<WarpOpUse> uses_;
 };
 
