@@ -429,7 +429,7 @@ std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowe
     check.max_ops = patient ? kPatientOps : kMostOps;
     check.max_states = patient ? kPatientStates : kMostStates;
     check.widen = false;
-    check.agree_depth = 3;  // which programs of one loop in a CTA that stays stay, was measured
+    if (!patient) check.agree_depth = 3;  // which of one loop in a CTA stay, was measured
   }
   const ir::WarpVerdict verdict = ir::ProveWarps(lowered.fn, check);
   if (verdict.proof == ir::WarpProof::kProved) return std::nullopt;

@@ -34,7 +34,7 @@ constexpr int64_t kUnrelatedShare = 8;
 constexpr int64_t kMostAgreedStates = 4000, kMostNestStates = 2500, kMostNestOps = 500'000;
 // Of 660 programs of the library and the tests agreement proves all but w8_gate within these, most
 // within a quarter; beyond them what relates iterations is asked first.
-constexpr int64_t kFirstAgreedOps = 80'000;
+constexpr int64_t kFirstAgreedOps = 120'000;
 
 enum class Walked { kProved, kFound, kTooLarge };
 
