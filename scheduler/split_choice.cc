@@ -106,6 +106,7 @@ class Question {
     shape.lines = asked_.lines;
     shape.written = asked_.written;
     shape.leaves = asked_.leaves;
+    shape.narrow = asked_.narrow;
     if (!form.warpgroups) form.warpgroups = CutWarpgroups(form.fn, target_);
     shape.warpgroups = *form.warpgroups;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
@@ -211,7 +212,10 @@ class Forms::Kept {
         take(*time);
       }
     };
+    const bool room = choice.whole_flops > 0 && alone->ctas <= target_.limits.sms;
+    choice.once = room && !choice.share_copies && !choice.stays;
     share(plain_, *alone, 1);
+    choice.once = choice.once && choice.ctas == 1;
     if (const auto [pack, packed] = ChoosePack(model); pack > 1) {
       const std::optional<KernelTime> whole = model.TimeOf(packed->form, 1, 1);
       if (!whole) return choice;
@@ -222,6 +226,7 @@ class Forms::Kept {
         take(*whole);
       }
       share(*packed, *whole, pack);
+      choice.once = choice.once && choice.pack == 1;
     }
     return choice;
   }
