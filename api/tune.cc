@@ -507,7 +507,6 @@ class Search {
     shape.lines = copies.lines;
     shape.written = copies.written;
     shape.leaves = copies.leaves;
-    shape.narrow = copies.narrow;
     if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
     if (!ir::HasSmAlone(warps, target_))
       shape.per_sm = warps.launch.ctas_per_sm > 1

@@ -30,7 +30,6 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   shape.lines = asked.lines;
   shape.written = asked.written;
   shape.leaves = asked.leaves;
-  shape.narrow = asked.narrow;
   const bool clustered =
       strategy.shape == Shape::kClustered || strategy.shape == Shape::kClusteredOnce;
   if (clustered) {

@@ -148,12 +148,8 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     if (!store.tma || store.smem.panel_cols == 0) continue;
     const double boxes = std::ceil(static_cast<double>(tile.shape.back()) /
                                    static_cast<double>(store.smem.panel_cols));
-    const double said = UnitCycles(fn, op, target, /*for_all=*/false);
-    asked.leaves += std::max(0.0, boxes * model.store_box_cycles - said);
-    // A row of a box is a request, however short: 120 columns of 16 bits leave in 15 boxes of 16
-    // bytes. (H200, 490x7472x88: 8.4 us in 256x120, 6.5 in 128x256.)
-    const auto rows = static_cast<double>(tile.shape[tile.shape.size() - 2]);
-    asked.narrow += std::max(0.0, boxes * rows * model.line_cycles - said);
+    asked.leaves += std::max(
+        0.0, boxes * model.store_box_cycles - UnitCycles(fn, op, target, /*for_all=*/false));
   }
   if (stored > 0) asked.written = 1 + (model.cut_store_times - 1) * cut / stored;
   return asked;

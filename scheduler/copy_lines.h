@@ -34,7 +34,6 @@ struct Asked {
   double lines = 1;    // where one would do, because rows begin amid sectors
   double written = 1;  // as long as its bytes say: what is stored, likewise
   double leaves = 0;   // cycles of boxes that an instance stores, beyond what its bytes take
-  double narrow = 0;   // … of their rows, where those are short
   // What the unit takes where so many CTAs run at a time.
   double Times(int64_t ctas, const ir::Target& target) const {
     return times + hot * static_cast<double>(std::min(ctas, target.limits.sms));

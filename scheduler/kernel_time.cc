@@ -376,7 +376,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // Tiles of one CTA; while it works on one, copies for the next are in flight.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   // What leaves keeps the next tile waiting; where there is none, nobody waits.
-  const double leaves = std::max(shape.narrow, tiles > 1 ? shape.leaves : 0);
+  const double leaves = tiles > 1 ? shape.leaves : 0;
   const double own = outside.cycles + steady + leaves;
   const double start = model.start_cycles + (shape.cluster > 1 ? model.cluster_start_cycles : 0);
   time.cycles_per_cta = start + fill + tiles * own;

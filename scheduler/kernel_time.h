@@ -61,7 +61,6 @@ struct LaunchShape {
   double lines = 1;       // that are asked for where one would do
   double written = 1;     // as long as its bytes say takes what is stored
   double leaves = 0;      // cycles more than its bytes say until an instance is stored
-  double narrow = 0;      // … of those, that it takes even where no other instance waits
   double warpgroups = 0;  // CutWarpgroups, where that is known
   bool awaits = false;    // each turn waits for its own copies: other CTAs alone cover them
 };

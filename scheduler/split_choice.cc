@@ -106,7 +106,6 @@ class Question {
     shape.lines = asked_.lines;
     shape.written = asked_.written;
     shape.leaves = asked_.leaves;
-    shape.narrow = asked_.narrow;
     if (!form.warpgroups) form.warpgroups = CutWarpgroups(form.fn, target_);
     shape.warpgroups = *form.warpgroups;
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
