@@ -84,6 +84,7 @@ KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tu
   tuned.pack = form.pack;
   tuned.share_copies = form.share_copies;
   tuned.stays = form.stays;
+  tuned.schedule = api::ScheduleOf(form, tuned.schedule);
   return tuned;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/split.h"
 
+#include "api/schedule_names.h"
 #include "ir/clean_up.h"
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
@@ -58,8 +59,15 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
   const auto shape = [&](const ir::Function& f, const ir::WorkCount& work) {
     return LikelyShape(f, work, **machine);
   };
-  return scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
-                                ir::isa::kPortableClusterCtas, shape, clean->loops);
+  scheduler::SplitChoice choice =
+      scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
+                             ir::isa::kPortableClusterCtas, shape, clean->loops);
+  choice.once = choice.once && options.tune != "default";
+  return choice;
+}
+
+std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
+  return choice.once ? std::string(kOnce) : schedule;
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,
@@ -69,6 +77,7 @@ scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signatur
   call->pack = choice.pack;
   call->share_copies = choice.share_copies;
   call->stays = choice.stays;
+  call->schedule = ScheduleOf(choice, call->schedule);
   return choice;
 }
 

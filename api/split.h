@@ -29,6 +29,10 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
                                 const PipelineOptions& options, const Call& call);
 
+// The schedule of a call that goes about its tiles so, where `schedule` was asked for. A program
+// whose tunes are not chosen by sizes serves all of them, and walks over tiles.
+std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule);
+
 // The same, and the call has it.
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,
                                   const PipelineOptions& options, Call* call);

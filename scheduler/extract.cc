@@ -173,12 +173,16 @@ class Extractor {
     return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
   }
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
-  // Bytes of a tile as threads and columns have it: rows of accumulators in tensor memory, and of
+  // Bytes of a tile as threads and columns have it: rows of accumulators (in tensor memory), and of
   // what is computed of them, are padded to its lanes.
   int64_t Spread(ValueId v) const {
     const Type& type = fn_.type(v);
-    if (!tensor_memory_ || accumulators_.count(type.shape) == 0) return Bytes(v);
-    const int64_t rows = type.shape[0] / (Sliced(v) ? slices_ : 1);
+    const int64_t parts = Sliced(v) ? slices_ : 1;
+    if (!tensor_memory_)
+      return static_cast<int64_t>(static_cast<double>(Bytes(v)) *
+                                  HeldTimes(target_, fn_, v, parts));
+    if (accumulators_.count(type.shape) == 0) return Bytes(v);
+    const int64_t rows = type.shape[0] / parts;
     return Bytes(v) * ir::StagedRows(target_.matrix_unit.kind, type.dtype, rows) / rows;
   }
 
@@ -206,7 +210,7 @@ class Extractor {
         machine.smem_bytes = std::max<int64_t>(0, machine.smem_bytes - bytes);
       else
         machine.max_regs_per_thread = std::max<int64_t>(
-            0, machine.max_regs_per_thread - Registers(Bytes(live.value), kComputeWarps));
+            0, machine.max_regs_per_thread - Registers(Spread(live.value), kComputeWarps));
     }
   }
 

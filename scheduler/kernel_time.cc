@@ -371,8 +371,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       fill += entries * static_cast<double>(period.fill);
     }
   }
-  // A cluster is as slow as that of its CTAs which has the most turns of a row.
-  if (shape.cluster > 1 && work.products.empty()) steady = longest;
+  // CTAs that share a tile are as slow as that of them which has the most turns.
+  if (shape.cluster > 1 && (work.products.empty() || outside.combines)) steady = longest;
   // Tiles of one CTA; while it works on one, copies for the next are in flight.
   const double tiles = std::ceil(instances / static_cast<double>(time.ctas));
   // What leaves keeps the next tile waiting; where there is none, nobody waits.

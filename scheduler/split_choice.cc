@@ -211,7 +211,10 @@ class Forms::Kept {
         take(*time);
       }
     };
+    const bool room = choice.whole_flops > 0 && alone->ctas <= target_.limits.sms;
+    choice.once = room && !choice.share_copies && !choice.stays;
     share(plain_, *alone, 1);
+    choice.once = choice.once && choice.ctas == 1;
     if (const auto [pack, packed] = ChoosePack(model); pack > 1) {
       const std::optional<KernelTime> whole = model.TimeOf(packed->form, 1, 1);
       if (!whole) return choice;
@@ -222,6 +225,7 @@ class Forms::Kept {
         take(*whole);
       }
       share(*packed, *whole, pack);
+      choice.once = choice.once && choice.pack == 1;
     }
     return choice;
   }

@@ -134,17 +134,18 @@ int64_t ProgramPlanner::PanelsInFlight(OpId id) const {
   return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;
 }
 
-// Is it made in turns of a tile's own loop? (The one over tiles gives a ring's bytes more use.)
-bool ProgramPlanner::InTurns(OpId id) const {
-  const OpId loop = LoopAround(in_, id);
-  return loop.valid() && in_.ops[loop].i("narrow", 0) == 0;
+bool InTurns(const Function& fn, OpId id) {
+  const OpId loop = LoopAround(fn, id);
+  return loop.valid() && fn.ops[loop].i("narrow", 0) == 0;
 }
 
-// A store in such a loop that leaves as a whole need not be awaited before the threads go on: its
-// bytes are read while the rest of the iteration computes. (Where it writes over elements of its
-// own, the one copy has to be behind the other.)
+// A store in a loop that leaves as a whole need not be awaited before the threads go on: its bytes
+// are read while the rest of the iteration computes, or the next tile. (Where it writes over
+// elements of its own, the one copy has to be behind the other.)
 bool ProgramPlanner::DrainsAsWhole(OpId id) const {
-  return specialized() && InTurns(id) && options_.staging != SequentialOptions::Staging::kAwaits &&
+  using Staging = SequentialOptions::Staging;
+  return specialized() && InLoop(in_, id) && options_.staging != Staging::kAwaits &&
+         (options_.staging == Staging::kDrains || InTurns(in_, id)) &&
          StoredOver(in_).count(id) == 0;
 }
 

@@ -40,11 +40,13 @@ bool ProgramPlanner::StagedAtOnce(OpId store) const {
   const int64_t columns = tiles_.stores.at(store).smem.panel_cols;
   return epilogue.panels > 0 && !epilogue.by_slices && epilogue.rows_of_part == 0 &&
          epilogue.panels * columns == in_.type(in_.ops[store].operands[1]).shape[1] &&
-         InTurns(store) && StoredOver(in_).count(store) == 0;
+         InTurns(in_, store) && StoredOver(in_).count(store) == 0;
 }
 
 void ProgramPlanner::PlanMeetings() {
-  if (!specialized() || options_.staging != SequentialOptions::Staging::kDrains) return;
+  using Staging = SequentialOptions::Staging;
+  const bool apart = options_.staging == Staging::kDrains || options_.staging == Staging::kTurns;
+  if (!specialized() || !apart) return;
   for (auto& [store, epilogue] : p_.epilogues) {
     if (!tiles_.stores.count(store) || !tiles_.stores.at(store).tma || !StagedAtOnce(store))
       continue;

@@ -23,6 +23,9 @@
 
 namespace tilec::ir {
 
+// Is it made in turns of a tile's own loop, not in the one over tiles?
+bool InTurns(const Function& fn, OpId op);
+
 class ProgramPlanner {
  public:
   // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
@@ -118,7 +121,6 @@ class ProgramPlanner {
   // plan_epilogues.cc
   bool CopiesOneTensor() const;
   int64_t PanelsInFlight(OpId store) const;
-  bool InTurns(OpId op) const;
   bool DrainsAsWhole(OpId store) const;
   bool StoredAsMade(ValueId v) const;
   int64_t RowsOfWarpgroups(OpId store) const;

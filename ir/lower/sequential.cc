@@ -57,7 +57,7 @@ std::vector<Room> RoomsOf(const Target& target, const ScheduledResources* schedu
   solved = std::min<int64_t>(most, solved);
   const auto add = [&](int64_t from, int64_t to, bool two) {
     for (int64_t depth = from; depth >= to; --depth)
-      for (Staging staging : {Staging::kDrains, Staging::kShares})
+      for (Staging staging : {Staging::kDrains, Staging::kTurns, Staging::kShares})
         rooms.push_back({static_cast<int>(depth), staging, two});
   };
   const int64_t enough =
@@ -108,6 +108,13 @@ SequentialOptions::Staging StagingOf(const ProgramPlan& plan) {
   for (const auto& [store, epilogue] : plan.epilogues)
     drains = drains || epilogue.drains || epilogue.freed_at.valid();
   return drains ? Staging::kDrains : Staging::kAwaits;
+}
+
+// Does a store of the loop over tiles drain as a whole?
+bool DrainsOverTiles(const ProgramPlan& plan, const Function& fn) {
+  return std::any_of(plan.epilogues.begin(), plan.epilogues.end(), [&](const auto& planned) {
+    return planned.second.drains && !InTurns(fn, planned.first);
+  });
 }
 
 // Rings around others, as deep as the plan has them.
@@ -223,13 +230,14 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
     with.early_loads = form.early_loads;
     const bool last = &form == std::end(kForms) - 1;
     bool registers_full = false;
-    bool drains = true;
+    bool drains = true, over_tiles = true;
     for (const Room& room : RoomsOf(target, options.scheduled)) {
       if (registers_full) break;
       with.staging = room.staging;
       with.outer_slots = with.next_tile = room.outer_slots;
       // Without stores that drain all rooms of a depth are one.
       if (!drains && room.staging != Staging::kDrains) continue;
+      if (!over_tiles && room.staging == Staging::kTurns) continue;
       DiagSink attempt;
       if (options.need) *options.need = {};
       ProgramPlanner planner(fn, target, with, room.depth);
@@ -242,8 +250,10 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
         return Sequentialize(fn, target, options, diags, made);
       }
       Result<ProgramPlan> plan = planner.Run(attempt);
-      if (room.staging == Staging::kDrains && plan.ok())
+      if (room.staging == Staging::kDrains && plan.ok()) {
         drains = StagingOf(*plan) == Staging::kDrains;
+        over_tiles = DrainsOverTiles(*plan, fn);
+      }
       const bool binding = options.scheduled && options.scheduled->binding;
       if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
         continue;  // buffers alone

@@ -74,7 +74,8 @@ struct SequentialOptions {
   // Roles: what stores do in loops that leave as a whole through shared memory.
   enum class Staging : uint8_t {
     kDrains,  // they have bytes of their own, and their copies are awaited where they store again
-    kShares,  // likewise, but stores that leave by panels one after another have the same bytes
+    kTurns,   // likewise, but those of the loop over tiles are awaited at once
+    kShares,  // likewise, and stores that leave by panels one after another have the same bytes
     kAwaits,  // they are awaited at once, and others use their bytes meanwhile
   };
   Staging staging = Staging::kDrains;
