@@ -320,8 +320,11 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
         period.least =
             std::max(LeastTurn(graph, target), LeastBrought(loop.extraction, *plan, target));
       }
-      if (!cut->at_once && OfOneWarpgroup(fn, loop.extraction.origins) && Chained(graph, tensor))
+      const bool chained = !cut->at_once && Chained(graph, tensor);
+      const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
+      if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
+      period.chained = chained && !alone;
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
@@ -363,9 +366,11 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       if (period.at.file != at.file || period.at.begin != at.begin || trips == work.trips.end())
         continue;
       const double turns = static_cast<double>(trips->second) / instances;
-      steady += turns * static_cast<double>(period.cycles);
+      const double cycles = static_cast<double>(period.cycles) *
+                            (period.chained ? static_cast<double>(model.chained_percent) / 100 : 1);
+      steady += turns * cycles;
       const double most = entries * static_cast<double>(work.most.at(loop));
-      longest += std::max(turns, most) * static_cast<double>(period.cycles);
+      longest += std::max(turns, most) * cycles;
       busy += turns * static_cast<double>(period.busy);
       hot += turns * static_cast<double>(period.hot);
       fill += entries * static_cast<double>(period.fill);

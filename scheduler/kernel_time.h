@@ -31,6 +31,7 @@ struct LoopPeriod {
   int64_t fill = 0;
   int64_t hot = 0;    // of them the unit works that the clock depends on
   int64_t least = 0;  // that a turn of products takes however small its tiles are
+  bool chained = false;  // several warpgroups make products of what comes of others
 };
 
 // Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
