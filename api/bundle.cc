@@ -83,7 +83,8 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
   if (!place.kernel) {
     TRY(const runtime::Build* build, b.bundle->Get(index, diags));
     place.device = device.state();
-    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, build->image, diags, build->cubin));
+    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, build->image, diags, build->cubin,
+                                                  build->cubins_before));
   }
   auto made = std::make_shared<Resolved>();
   TRY(made->ready, place.kernel->Prepare(launch, diags));

@@ -237,6 +237,7 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   const double grid = carried.empty() && !named.a.empty() ? GridOf(a.v) * GridOf(b.v) : 0;
   const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
   std::vector<double> p(out.v.size());
+  std::vector<size_t> jumps;
   for (size_t i = 0; i < p.size(); ++i) {
     const double start = acc.v[i];
     const double s = sum[i] * inflate;
@@ -250,8 +251,13 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
       spread = 0;
     if (s == 0 && (carried.empty() || carried[i] == 0)) spread = 0;  // nothing was added
     p[i] = spread + acc.error(i);
+    const double products = out.v[i] - start;  // of s, as many come from above as from below
+    if (OrdersDiffer(out.dtype, (s + products) / 2 + std::max(start, 0.0),
+                     (s - products) / 2 + std::max(-start, 0.0), out.v[i], p[i]))
+      jumps.push_back(i);
   }
   Finish(out, p);
+  for (size_t i : jumps) MarkJump(out, i, out.dice);
   if (!a.und.empty() || !b.und.empty() || !acc.und.empty())
     SpreadUndecided(a, b, acc, m, n, k, out);
 }

@@ -92,6 +92,26 @@ inline float Up(double e) {
   return f == 0.0f && e > 0 ? std::numeric_limits<float>::denorm_min() : f;
 }
 
+// Terms are added up in any order, in f32. If one order passes the largest finite number and
+// another does not, it is infinite or no number there, and nothing is known. `up` and `down`: the
+// sums of positive and of negative terms, r: all of them, up to `spread` (of bounds that say
+// nothing no more than an eighth of that number is taken: perturbed runs see what there is to see).
+inline bool OrdersDiffer(DType d, double up, double down, double r, double spread) {
+  if (d == DType::kF64) return false;
+  const double most = FormatOf(DType::kF32).max_finite, off = std::min(spread, most / 8);
+  const bool high = up + off > most, low = down + off > most;
+  return (high || low) && ((high && low) || !(std::fabs(r) - spread > most));
+}
+
+// An element that executors may come to in ways that have nothing to do with each other; of a
+// perturbed run, what says so.
+inline void MarkJump(Tile& t, size_t i, const Dice* dice) {
+  if (dice)
+    t.v[i] = std::numeric_limits<double>::quiet_NaN();
+  else
+    t.MarkUndecided(i);
+}
+
 // Turns exact results r in out.v into values of out's type. p[i]: how far an executor's exact
 // result may lie from r[i] (empty: nowhere). `contracts`: the rounding of r itself is optional for
 // executors (products). Sets e, flags elements whose error is infinite or straddles overflow.

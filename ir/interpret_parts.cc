@@ -81,8 +81,8 @@ LoopsInParts FindLoopsInParts(const Function& fn, int64_t parts) {
 
 PartsOfSum::PartsOfSum(const Tile& start) : of_(start.v.size()) {
   for (size_t i = 0; i < of_.size(); ++i)
-    of_[i] = {start.v[i], std::fabs(start.v[i]) + start.error(i), 0, 0,
-              Whole(start.v[i]) && start.error(i) == 0};
+    of_[i] = {start.v[i], std::fabs(start.v[i]) + start.error(i),  std::fabs(start.v[i]), 0,
+              0,          Whole(start.v[i]) && start.error(i) == 0};
 }
 
 void PartsOfSum::Addition(Tile& sum, double roundings, Dice* dice) const {
@@ -98,6 +98,7 @@ void PartsOfSum::Turn(const Tile& sum, const Tile* factor) {
     Element& x = of_[i];
     x.moved += std::fabs(sum.v[i] - x.last) + sum.error(i);
     x.last = sum.v[i];
+    x.farthest = std::max(x.farthest, std::fabs(x.last));
     x.high = std::max(x.high, std::fabs(sum.v[i]) + sum.error(i));
     if (factor && factor->v[i] > 0) x.factor = std::max(x.factor, factor->error(i) / factor->v[i]);
     x.integral = x.integral && Whole(sum.v[i]) && sum.error(i) == 0;
@@ -117,6 +118,9 @@ void PartsOfSum::End(Tile& sum, const SumInParts& of, int64_t parts, Dice* dice)
     const double reduced = kUnit * static_cast<double>(of.reduced - 1) * later;
     const double brought = rescaled ? (x.factor + kUnit) * all : 0;
     Stray(sum, i, combined + reduced + brought, dice);
+    // Parts may be as far off as all turns together, before they are combined.
+    if (2 * p * x.farthest > FormatOf(sum.dtype).max_finite && std::isfinite(sum.v[i]))
+      MarkJump(sum, i, dice);
   }
 }
 

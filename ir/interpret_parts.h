@@ -59,7 +59,7 @@ class PartsOfSum {
 
  private:
   struct Element {
-    double last = 0, high = 0, moved = 0, factor = 0;
+    double last = 0, high = 0, farthest = 0, moved = 0, factor = 0;
     bool integral = false;
   };
   std::vector<Element> of_;

@@ -35,11 +35,12 @@ double SumUnit(DType d) { return d == DType::kF64 ? 0x1p-52 : 0x1p-24; }
 double ExactSumLimit(DType d) { return d == DType::kF64 ? 0x1p53 : 0x1p24; }
 
 struct Sum {
+  DType type;
   double unit, limit;
   double r = 0, magnitude = 0, spread = 0;
   int64_t terms = 0;
   bool integral = true;
-  explicit Sum(DType d) : unit(SumUnit(d)), limit(ExactSumLimit(d)) {}
+  explicit Sum(DType d) : type(d), unit(SumUnit(d)), limit(ExactSumLimit(d)) {}
   void Add(double x, double e) {
     r += x;
     magnitude += std::fabs(x);
@@ -52,19 +53,32 @@ struct Sum {
       return spread;
     return spread + static_cast<double>(terms - 1) * unit * (magnitude + spread);
   }
+  bool Jumps() const {
+    return terms > 1 && OrdersDiffer(type, (magnitude + r) / 2, (magnitude - r) / 2, r, Spread());
+  }
 };
 
 struct Product {
+  DType type;
   double unit;
   double r = 1, spread = 0;
+  double high = 1, low = 1;  // what only its large factors make, and only its small ones
   int64_t terms = 0;
-  explicit Product(DType d) : unit(SumUnit(d)) {}
+  explicit Product(DType d) : type(d), unit(SumUnit(d)) {}
   void Add(double x, double e) {
     spread = spread * (std::fabs(x) + e) + (e > 0 ? std::fabs(r) * e : 0);
     r *= x;
+    high *= std::max(std::fabs(x) + e, 1.0);
+    low *= std::min(std::fabs(x), 1.0);
     if (++terms > 1 && std::isfinite(r)) spread += unit * (std::fabs(r) + spread);
   }
   double Spread() const { return spread; }
+  // One order overflows, or comes to zero, and another does not.
+  bool Jumps() const {
+    const FloatFormat& f = FormatOf(DType::kF32);
+    return type != DType::kF64 && low < 1 && high > 1 && std::isfinite(high) &&
+           (high > f.max_finite || (low > 0 && low < f.min_normal));
+  }
 };
 
 // The extreme of a line, sign = 1: max, −1: min; NaNs are dropped. The hull of what an executor
@@ -88,6 +102,7 @@ struct Extreme {
 template <typename Acc>
 void AccumulateFloats(const Tile& in, const Lines& lines, bool scan, Acc fresh, Tile& out) {
   std::vector<double> p(out.v.size());
+  std::vector<size_t> jumps;
   lines.ForEach([&](size_t result, size_t first) {
     Acc acc = fresh;
     for (int64_t i = 0; i < lines.length; ++i) {
@@ -96,13 +111,16 @@ void AccumulateFloats(const Tile& in, const Lines& lines, bool scan, Acc fresh, 
       if (scan) {
         out.v[at] = acc.r;
         p[at] = acc.Spread();
+        if (acc.Jumps()) jumps.push_back(at);
       }
     }
     if (scan) return;
     out.v[result] = acc.r;
     p[result] = acc.Spread();
+    if (acc.Jumps()) jumps.push_back(result);
   });
   Finish(out, p);
+  for (size_t i : jumps) MarkJump(out, i, out.dice);
 }
 
 void ExtremeFloats(const Tile& in, const Lines& lines, bool scan, double sign, Tile& out) {

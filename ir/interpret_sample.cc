@@ -91,6 +91,7 @@ struct Output {
       const size_t i = asked[k];
       const double e = kSampleFactor * std::max(deviation[k], usual);
       if (!std::isfinite(e) || Vague(i, e)) continue;
+      if (std::fabs(value->v[i]) + e > FormatOf(value->dtype).max_finite) continue;  // or infinite
       if (value->e.empty()) value->e.assign(value->v.size(), 0.0f);
       if (value->sampled.empty()) value->sampled.assign(value->v.size(), 0);
       value->e[i] = Up(e);

@@ -37,7 +37,7 @@ bool HasSubnormal(const std::vector<double>& v, double min_normal) {
 
 struct Bound {
   double e = 0;
-  bool undecided = false;
+  uint8_t undecided = 0;
 };
 
 // The exact result r of one element, its rounding v, the spread p of an executor's exact result and
@@ -51,7 +51,10 @@ Bound BoundOf(const FloatFormat& f, const Rounded& x, bool contracts) {
   Bound b;
   if (!std::isfinite(x.v)) {
     // Infinite for the interpreter; finite, perhaps, for an executor.
-    b.undecided = x.p > 0 && std::isfinite(x.r) && (std::isfinite(x.low) || std::isfinite(x.high));
+    if (contracts && std::isfinite(x.r))
+      b.undecided = kJump;  // what it is added to may bring it back
+    else if (x.p > 0 && std::isfinite(x.r) && (std::isfinite(x.low) || std::isfinite(x.high)))
+      b.undecided = kUnbounded;
     return b;
   }
   if (x.p > 0) b.e = std::max(x.high - x.v, x.v - x.low);
@@ -59,7 +62,7 @@ Bound BoundOf(const FloatFormat& f, const Rounded& x, bool contracts) {
   if (f.flushes && std::fabs(x.r) - x.p < f.min_normal)
     b.e += std::min(std::fabs(x.r) + x.p, f.min_normal);
   if (!(b.e < kInf)) {
-    b.undecided = true;
+    b.undecided = kUnbounded;
     b.e = 0;
   }
   return b;
@@ -73,6 +76,11 @@ static void Perturb(Tile& out, std::span<const double> p, bool contracts) {
   for (size_t i = 0; i < out.v.size(); ++i) {
     double& r = out.v[i];
     if (!std::isfinite(r)) continue;
+    const bool strays = contracts || (!p.empty() && p[i] > 0);
+    if (strays && std::fabs(r) > f.max_finite / 2 && !f.saturates) {
+      MarkJump(out, i, out.dice);  // an executor's may overflow, and four runs need not show it
+      continue;
+    }
     if (!p.empty() && p[i] > 0 && std::isfinite(p[i])) r += p[i] * out.dice->Next();
     if (contracts) r += HalfUlp(f, r) * out.dice->Next();
     if (f.flushes && std::fabs(r) < f.min_normal && out.dice->Next() < 0) r = 0;
@@ -118,7 +126,7 @@ void Finish(Tile& out, std::span<const double> p, bool contracts) {
     out.e[i] = Up(b.e);
     if (b.undecided || std::isinf(out.e[i])) {
       out.e[i] = 0;
-      out.Mark(i, kUnbounded);
+      out.Mark(i, b.undecided ? b.undecided : kUnbounded);
     }
   }
   out.DropZeroErrors();

@@ -44,11 +44,14 @@ bool ParseLines(std::string_view bytes, std::vector<backend::SourceLine>* lines)
   return true;
 }
 
+bool IsCubin(std::string_view code) { return code.empty() || code.substr(0, kElf.size()) == kElf; }
+
 }  // namespace
 
 uint64_t HashOf(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-std::string BuildBytes(const backend::KernelImage& image, const std::string& cubin) {
+std::string BuildBytes(const Build& build) {
+  const backend::KernelImage& image = build.image;
   backend::KernelImage rest = image;
   rest.ptx.clear();
   rest.lines.clear();
@@ -56,24 +59,32 @@ std::string BuildBytes(const backend::KernelImage& image, const std::string& cub
   PutText(out, backend::ToJson(rest));
   PutText(out, image.ptx);
   PutText(out, LinesBytes(image.lines));
-  PutText(out, cubin);
+  PutText(out, build.cubin);
+  for (size_t i = 0; i < image.before.size(); ++i)
+    PutText(out, i < build.cubins_before.size() ? build.cubins_before[i] : "");
   return out;
 }
 
-std::string ReadBuild(std::string_view bytes, backend::KernelImage* image, std::string* cubin) {
+std::string ReadBuild(std::string_view bytes, Build* build) {
+  backend::KernelImage* image = &build->image;
   Cursor cursor{bytes};
   std::string_view json, ptx, lines, code;
   for (std::string_view* text : {&json, &ptx, &lines, &code})
     if (!cursor.TakeText(text)) return "does not fit";
-  if (!cursor.rest.empty()) return fmt::format("{} bytes too many", cursor.rest.size());
   std::string why;
   if (!backend::FromJson(std::string(json), image, &why)) return why;
   if (!image->ptx.empty() || !image->lines.empty())
     return "its image has PTX or a source map of its own";
   image->ptx = std::string(ptx);
   if (!ParseLines(lines, &image->lines)) return "its source map ends in the middle of a line";
-  if (!code.empty() && code.substr(0, kElf.size()) != kElf) return "its machine code is no cubin";
-  *cubin = std::string(code);
+  if (!IsCubin(code)) return "its machine code is no cubin";
+  build->cubin = std::string(code);
+  for (size_t i = 0; i < image->before.size(); ++i) {
+    if (!cursor.TakeText(&code)) return "does not fit";
+    if (!IsCubin(code)) return "the machine code of its first launch is no cubin";
+    build->cubins_before.emplace_back(code);
+  }
+  if (!cursor.rest.empty()) return fmt::format("{} bytes too many", cursor.rest.size());
   return "";
 }
 
@@ -97,7 +108,7 @@ std::string WriteBundle(const Bundle& bundle) {
   std::string index, builds;
   PutText(index, bundle.compiler);
   for (const Build& build : bundle.builds) {
-    const std::string bytes = BuildBytes(build.image, build.cubin);
+    const std::string bytes = BuildBytes(build);
     PutText(index, build.image.name);
     PutText(index, build.image.target);
     Put<uint64_t>(index, bytes.size());

@@ -9,7 +9,7 @@
 // The file, little-endian; a text is a length of 8 bytes and so many bytes:
 //
 //   bytes  0… 7   "tilecbdl"
-//   bytes  8…11   version of the format, 4
+//   bytes  8…11   version of the format, 5
 //   bytes 12…15   number of builds
 //   bytes 16…23   bytes of the file
 //   bytes 24…31   bytes of the index
@@ -22,7 +22,8 @@
 //   the builds    in the order of the index, one behind the other. Each has four texts: its image
 //                 as JSON (backend/kernel_image.h) less what follows; its PTX; of each line of its
 //                 source map the PTX line, line and column (4 bytes each), op and file (texts); its
-//                 machine code (a cubin; no bytes: none)
+//                 machine code (a cubin; no bytes: none). Behind them the machine code of each
+//                 launch before (the PTX of these is in the JSON)
 //
 // A host reads the index, and of the builds those that it launches (runtime/bundle_file.h), so that
 // opening a bundle costs the same whether it holds ten builds or a thousand of them.
@@ -50,6 +51,7 @@ struct Build {
   // Dims and integer values of calls for which the builder chose this build's tiles. Empty: it was
   // not chosen by sizes.
   std::vector<Bindings> sizes;
+  std::vector<std::string> cubins_before;  // machine code of each of image.before
 };
 
 struct Bundle {

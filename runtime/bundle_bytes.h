@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/kernel_image.h"
+#include "runtime/bundle.h"
 
 namespace tilec::runtime::bundle_bytes {
 
 inline constexpr std::string_view kMagic = "tilecbdl";
-inline constexpr uint32_t kVersion = 4;
+inline constexpr uint32_t kVersion = 5;
 inline constexpr size_t kHeaderBytes = 40;
 
 template <typename T>
@@ -50,8 +50,8 @@ struct Cursor {
 
 uint64_t HashOf(std::string_view bytes);
 // The bytes of a build; what the index says of it is not among them.
-std::string BuildBytes(const backend::KernelImage& image, const std::string& cubin);
+std::string BuildBytes(const Build& build);
 // What is wrong with them; "" if nothing is.
-std::string ReadBuild(std::string_view bytes, backend::KernelImage* image, std::string* cubin);
+std::string ReadBuild(std::string_view bytes, Build* build);
 
 }  // namespace tilec::runtime::bundle_bytes

@@ -127,7 +127,7 @@ std::span<const BundleFile::Named> BundleFile::List(size_t i) const {
 // What is wrong with the bytes of a build; "" if nothing is.
 std::string BundleFile::Check(const Entry& entry, std::string_view bytes, Build* build) const {
   if (bundle_bytes::HashOf(bytes) != entry.hash) return "its bytes are not those that were written";
-  const std::string why = bundle_bytes::ReadBuild(bytes, &build->image, &build->cubin);
+  const std::string why = bundle_bytes::ReadBuild(bytes, build);
   if (!why.empty()) return why;
   if (build->image.name != entry.kernel || build->image.target != entry.target)
     return fmt::format("it is {} for {}, and {} for {} in the index", build->image.name,

@@ -286,15 +286,17 @@ LoadedKernel::~LoadedKernel() {
 }
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelImage image,
-                                                         DiagSink& diags, std::string_view cubin) {
+                                                         DiagSink& diags, std::string_view cubin,
+                                                         std::span<const std::string> before) {
   std::unique_ptr<LoadedKernel> kernel(new LoadedKernel(device, std::move(image)));
   const KernelImage& loaded = kernel->image_;
   const std::string isa = device.isa();
   if (!loaded.target.empty() && loaded.target.back() == 'a' && loaded.target != isa)
     return diags.Report(kWrongTarget, Span{}, loaded.name, loaded.target,
                         fmt::format("{} ({})", isa, device.description()));
-  for (const KernelImage& before : loaded.before) {
-    TRY(std::unique_ptr<LoadedKernel> first, Load(device, before, diags));
+  for (size_t i = 0; i < loaded.before.size(); ++i) {
+    TRY(std::unique_ptr<LoadedKernel> first,
+        Load(device, loaded.before[i], diags, i < before.size() ? before[i] : std::string_view()));
     kernel->before_.push_back(std::move(first));
   }
   LoadOptions options;

@@ -94,9 +94,11 @@ Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArg
 // An image loaded on a device. Thread-safe. Must not outlive its device.
 class LoadedKernel {
  public:
-  // `cubin`: machine code of the image's PTX, or none. It is needed until this returns.
+  // `cubin`: machine code of the image's PTX, or none; `before`: of its launches before. It is
+  // needed until this returns.
   static Result<std::unique_ptr<LoadedKernel>> Load(Device& device, backend::KernelImage image,
-                                                    DiagSink& diags, std::string_view cubin = {});
+                                                    DiagSink& diags, std::string_view cubin = {},
+                                                    std::span<const std::string> before = {});
   ~LoadedKernel();
   const backend::KernelImage& image() const { return image_; }
 

@@ -14,8 +14,8 @@
 #include "api/spills.h"
 #include "backend/ptxas.h"
 #include "runtime/bundle.h"
-#include "tools/bundle_header.h"
 #include "tools/bundle_all.h"
+#include "tools/bundle_header.h"
 #include "tools/bundle_words.h"
 #include "tools/commands.h"
 #include "tools/diagnostics.h"
@@ -63,6 +63,11 @@ bool LaunchesAlike(const runtime::Build& a, const runtime::Build& b) {
   return true;
 }
 
+bool SamePrograms(const backend::KernelImage& a, const backend::KernelImage& b) {
+  return a.ptx == b.ptx && std::equal(a.before.begin(), a.before.end(), b.before.begin(),
+                                      b.before.end(), SamePrograms);
+}
+
 // A build like one before adds its sizes to that one's.
 Result<> Keep(Session& session, const Prepared& p, Making& making, backend::KernelImage image,
               const Bindings& sizes) {
@@ -71,7 +76,7 @@ Result<> Keep(Session& session, const Prepared& p, Making& making, backend::Kern
   if (!sizes.empty()) build.sizes = {sizes};
   for (runtime::Build& other : making.bundle.builds) {
     if (other.image.name != image.name || other.image.target != image.target ||
-        other.image.ptx != image.ptx || other.image.statics != image.statics)
+        other.image.statics != image.statics || !SamePrograms(other.image, image))
       continue;
     if (!sizes.empty() &&
         std::find(other.sizes.begin(), other.sizes.end(), sizes) == other.sizes.end())
@@ -88,10 +93,17 @@ Result<> Keep(Session& session, const Prepared& p, Making& making, backend::Kern
           .Place("command line")
           .Help("a constant of floating point has one value in a bundle");
   if (!making.ptxas.empty()) {
-    TRY(backend::PtxasReport report,
-        backend::Assemble(build.image.ptx, build.image.target, making.ptxas, diags));
-    api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), report, diags);
-    build.cubin = std::move(report.cubin);
+    const auto assemble = [&](const backend::KernelImage& launch) -> Result<std::string> {
+      TRY(backend::PtxasReport report,
+          backend::Assemble(launch.ptx, launch.target, making.ptxas, diags));
+      api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), report, diags);
+      return std::move(report.cubin);
+    };
+    for (const backend::KernelImage& before : build.image.before) {
+      TRY(std::string code, assemble(before));
+      build.cubins_before.push_back(std::move(code));
+    }
+    TRY(build.cubin, assemble(build.image));
   }
   making.bundle.builds.push_back(std::move(build));
   return Done();

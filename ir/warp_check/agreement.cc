@@ -5,6 +5,7 @@
 #include <bit>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace tilec::ir::warp_check {
@@ -57,6 +58,7 @@ class Partition {
     }
     size_t before = 0;
     for (size_t now = Refine(); now != before; now = Refine()) before = now;
+    ForgetBehindElsewhere();
   }
 
   int64_t ValueClass(ValueId v) const { return value_[static_cast<size_t>(Plain(v).index)]; }
@@ -80,6 +82,18 @@ class Partition {
     const std::vector<OpId>& ops = fn_.blocks[fn_.ops[loop].block].ops;
     for (auto it = std::find(ops.begin(), ops.end(), loop); it != ops.end(); ++it)
       if (Guards(fn_.ops[*it], fn_.ops[loop])) behind_.try_emplace(*it, loop);
+  }
+
+  // A role that has no such loop asks by the condition, and so do all that stand behind one.
+  void ForgetBehindElsewhere() {
+    std::set<int64_t> asked;
+    WalkOps(fn_, fn_.body, [&](OpId id) {
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kIf && !AsksOf(id).valid()) asked.insert(ValueClass(op.operands[0]));
+    });
+    std::erase_if(behind_, [&](const auto& entry) {
+      return asked.count(ValueClass(fn_.ops[entry.first].operands[0])) > 0;
+    });
   }
 
   // Without what only renames it: a pin, and a branch that asks whether the loop in it runs.

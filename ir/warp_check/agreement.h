@@ -15,7 +15,8 @@
 // the same iterations: the walk demands that puts and takes alternate (hands.cc), so the n-th is
 // the n-th.
 //
-// A branch on `lo < end` around a loop over lo..end, or behind it, asks what the loop asks first.
+// A branch on `lo < end` around a loop over lo..end, or behind it, asks what the loop asks first;
+// behind it only if no role has the branch without the loop.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -464,6 +464,8 @@ struct Machine::Writer {
       }
     }
     for (const auto& [v, tile] : r.core) {
+      // Like one that nothing is known of. (Which CTAs stay was chosen by what was proved with it.)
+      if (m.agreed && tile.kind == CoreTile::kPlain) continue;
       const auto it = numbers.find(tile.id);
       out(v), out(tile.kind), out(it == numbers.end() ? 0 : it->second);
     }

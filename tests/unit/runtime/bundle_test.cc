@@ -209,6 +209,39 @@ TEST(Bundle, WhatABuildSaysOfItselfMustFit) {
   EXPECT_EQ(said(WriteBundle(b)), "build 2: its machine code is no cubin");
 }
 
+// A build of two launches has machine code of both.
+TEST(Bundle, LaunchesBeforeHaveTheirMachineCode) {
+  const std::string first =
+                        "\x7f"
+                        "ELF of the first",
+                    second =
+                        "\x7f"
+                        "ELF of the second";
+  Bundle b = Sample();
+  b.builds[1].image.before = {Image("sm_90a", 64, 4)};
+  b.builds[1].cubin = second;
+  b.builds[1].cubins_before = {first};
+  b.builds[3].image.before = {Image("sm_100a", 64, 4)};  // without
+  DiagSink diags;
+  const auto read = ReadBundle(WriteBundle(b), "k.tilec", diags);
+  ASSERT_TRUE(read.ok()) << RenderAll(diags, SourceMap());
+  EXPECT_EQ(read->builds[1].cubin, second);
+  EXPECT_EQ(read->builds[1].cubins_before, std::vector<std::string>{first});
+  EXPECT_EQ(read->builds[1].image.before.size(), 1U);
+  EXPECT_EQ(read->builds[3].cubins_before, std::vector<std::string>{""});
+  EXPECT_TRUE(read->builds[0].cubins_before.empty());
+  const auto said = [&](const std::string& bytes) {
+    DiagSink of;
+    EXPECT_FALSE(ReadBundle(bytes, "k.tilec", of).ok());
+    return of.all().front().message;
+  };
+  b.builds[1].cubins_before = {".version 8.0"};
+  EXPECT_NE(said(WriteBundle(b)).find("the machine code of its first launch is no cubin"),
+            std::string::npos);
+  b.builds[1].cubins_before = {first};
+  EXPECT_NE(said(WithBuild(b, 1, first, "")).find("does not fit"), std::string::npos);
+}
+
 TEST(Bundle, WhatTheIndexSaysMustFit) {
   const std::string good = WriteBundle(Sample());
   const auto said = [&](const std::string& from, const std::string& to) {
@@ -300,7 +333,7 @@ TEST(Bundle, OtherFormatsSayWhich) {
   DiagSink diags;
   EXPECT_FALSE(ReadBundle(bytes, "k.tilec", diags).ok());
   EXPECT_EQ(diags.all().front().message,
-            "`k.tilec` is a bundle of format 3; this runtime reads format 4");
+            "`k.tilec` is a bundle of format 3; this runtime reads format 5");
 }
 
 }  // namespace
