@@ -185,9 +185,11 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
     options.solve.optimize_secondary = false;
     options.solve.first_answer = true;
   }
-  options.slices = strategy.order == Order::kSolvedOne || strategy.order == Order::kSolvedTwo
-                       ? 1
-                       : request_.wish.slices;
+  const bool one_role = strategy.order == Order::kSolvedOne ||
+                        strategy.order == Order::kSolvedTwo ||
+                        strategy.order == Order::kSolvedClose;
+  options.slices = one_role ? 1 : request_.wish.slices;
+  options.close = strategy.order == Order::kSolvedClose;
   options.warpgroups = WarpgroupsOf(strategy);
   options.store = request_.store;
   options.withheld_registers = strategy.withheld_registers;

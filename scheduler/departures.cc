@@ -79,6 +79,7 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
   schedule.warpgroups = c.schedule.warpgroups;
   schedule.in_flight = c.in_flight;
   schedule.in_place = c.in_place;
+  schedule.close = c.close;
   return schedule;
 }
 
