@@ -181,8 +181,8 @@ class Search {
     Compiled compiled;
     compiled.fn = std::move(lowered.product->fn);
     compiled.strategy = strategy;
-    if (lowered.product->room_gained > 0) {
-      said.Report(kOwnOrder, Span{}, compiled.fn.name, lowered.product->room_gained);
+    if (!lowered.product->own_order.empty()) {
+      said.Report(kOwnOrder, Span{}, compiled.fn.name, lowered.product->own_order);
     } else if (schedule) {
       compiled.schedule = schedule->schedule;
       scheduler::Adopt(lowered.product->resources, &*compiled.schedule);
