@@ -4,8 +4,9 @@
 //
 //   fat BUNDLE ONE OTHER [EXPECTED]
 //
-// ONE and OTHER are architectures (sm_90a sm_100a). EXPECTED: lines of the replay; of the programs
-// for ONE it is counted how many are among them. Fails where a counterpart is missing.
+// ONE and OTHER are architectures (sm_90a sm_100a). EXPECTED: lines of the replay, or another
+// bundle; of the programs for ONE it is counted how many are among theirs. Fails where a
+// counterpart is missing.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -35,6 +36,21 @@ std::string KeyOf(const backend::KernelImage& image, int nth) {
   std::string key = image.name;
   for (const auto& [name, value] : image.statics) key += fmt::format(" {}={}", name, value);
   return fmt::format("{} #{}", key, nth);
+}
+
+// Of a bundle, or of lines of the replay.
+std::set<std::string> ProgramsOf(const char* path, DiagSink& diags) {
+  std::set<std::string> programs;
+  const std::string text = TextOf(path);
+  if (text.starts_with("tilecbdl")) {
+    if (const auto bundle = runtime::ReadBundle(text, path, diags); bundle.ok())
+      for (const runtime::Build& build : bundle->builds) programs.insert(HashOf(build.image.ptx));
+    return programs;
+  }
+  constexpr std::string_view kMark = ": ptx ";
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1))
+    programs.insert(text.substr(at + kMark.size(), 16));
+  return programs;
 }
 
 int Main(int argc, char** argv) {
@@ -72,18 +88,15 @@ int Main(int argc, char** argv) {
       if (key.ends_with("#0") && !keys[b].count(key))
         fmt::print("{} has no {}\n", b, key), ++missing;
   if (argc > 4) {
-    std::ifstream in(argv[4]);
-    std::set<std::string> known;
-    for (std::string line; std::getline(in, line);)
-      if (const size_t at = line.find(": ptx "); at != std::string::npos)
-        known.insert(line.substr(at + 6, 16));
+    const std::set<std::string> known = ProgramsOf(argv[4], diags);
     int same = 0;
     for (const auto& [key, hash] : hash_of)
       if (known.count(hash))
         ++same;
       else
-        fmt::print("not of the replay: {} {}\n", key, hash);
-    fmt::print("{} of {} programs for {} are the replay's\n", same, hash_of.size(), argv[2]);
+        fmt::print("not there: {} {}\n", key, hash);
+    fmt::print("{} of {} programs for {} are those of {}\n", same, hash_of.size(), argv[2],
+               std::string(argv[4]).substr(std::string(argv[4]).rfind('/') + 1));
   }
   return missing > 0;
 }
