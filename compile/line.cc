@@ -10,6 +10,7 @@
 #include "compile/passes.h"
 #include "compile/planning.h"
 #include "ir/clean_up.h"
+#include "ir/isa.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/passes/pack_rows.h"
@@ -185,9 +186,11 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
     options.solve.optimize_secondary = false;
     options.solve.first_answer = true;
   }
-  options.slices = strategy.order == Order::kSolvedOne || strategy.order == Order::kSolvedTwo
-                       ? 1
-                       : request_.wish.slices;
+  const bool one_role = strategy.order == Order::kSolvedOne ||
+                        strategy.order == Order::kSolvedTwo ||
+                        strategy.order == Order::kSolvedClose;
+  options.slices = one_role ? 1 : request_.wish.slices;
+  options.close = strategy.order == Order::kSolvedClose;
   options.warpgroups = WarpgroupsOf(strategy);
   options.store = request_.store;
   options.withheld_registers = strategy.withheld_registers;
@@ -293,7 +296,7 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
         std::any_of(loops.begin(), loops.end(), [](const auto& loop) { return loop.applied; });
     if (applied && !lowered.roles && !request_.file && !request_.plan)
       MakeRoom(strategy, &lowered, said);
-    if (lowered.room_gained == 0)
+    if (lowered.own_order.empty())
       lowered.losses =
           LossesOf(solved->schedule, from, lowered.resources, no_producer, *request_.target);
   }
@@ -302,7 +305,11 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
 
 // Without products nothing comes of stages but registers: one role loads where it reads, and what
 // hides its waits are other CTAs. The program's own order is taken where it leaves more of them
-// room. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four.)
+// room. (KL divergence of rows of 32768: 96 registers and two CTAs, or 61 and four.) Or as many,
+// where the solved one keeps more tiles than its threads are told of registers. (Group
+// normalisation of 32 by 32 on a B200: 82 of 80, or 58.) And where nothing is told of a CTA that
+// has an SM to itself: its threads have what its launch leaves them. (The gradient of the state
+// space layer, 512 threads: 128 registers and 40 bytes spilled, or 127 and none.)
 void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) {
   const auto any = [](const ir::Function& fn, auto&& is) {
     return std::any_of(fn.ops.begin(), fn.ops.end(), is);
@@ -310,8 +317,11 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   const auto shaped = shaped_.find(strategy.shape);
   if (shaped == shaped_.end() || !shaped->second.product) return;
   const ir::Function& from = *shaped->second.product;
+  const ir::LaunchInfo& solved = lowered->fn.launch;
+  const bool alone =
+      solved.ctas_per_sm == 0 && ir::isa::kWarpThreads * solved.warps >= ir::kLargeCta;
   if (any(from, [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; }) ||
-      lowered->fn.launch.ctas_per_sm == 0)
+      (solved.ctas_per_sm == 0 && !alone))
     return;
   Strategy own = strategy;
   own.order = Order::kRule;
@@ -321,12 +331,25 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
   // How many there are is estimated. The assembler is told less than that: held to as many, three
   // programs of the tests spilled.
   int64_t& ctas = other.product->fn.launch.ctas_per_sm;
-  if (ctas <= lowered->fn.launch.ctas_per_sm) return;
-  const int64_t gained = ctas - lowered->fn.launch.ctas_per_sm;
-  ctas = (ctas + lowered->fn.launch.ctas_per_sm) / 2;
+  const int64_t gained = ctas - solved.ctas_per_sm;
+  const int64_t kept = ir::FullestRole(lowered->fn, *request_.target).kept;
+  const int64_t given =
+      request_.target->RegistersAtLaunch(solved.warps * std::max<int64_t>(1, solved.ctas_per_sm));
+  std::string why;
+  if (gained > 0 && !alone)
+    why = fmt::format("{} more of its CTAs fit an SM than as solved", gained);
+  else if (gained == 0 && alone)
+    why = fmt::format("its {} threads have an SM to themselves, and nothing runs ahead",
+                      ir::isa::kWarpThreads * solved.warps);
+  else if (gained == 0 && kept > given &&
+           ir::FullestRole(other.product->fn, *request_.target).kept < kept)
+    why = fmt::format("as solved it keeps {} registers of tiles alive, its threads have {}", kept,
+                      given);
+  if (why.empty()) return;
+  ctas = (ctas + solved.ctas_per_sm) / 2;
   unsaid.MoveTo(said);
   *lowered = *std::move(other.product);
-  lowered->room_gained = gained;
+  lowered->own_order = std::move(why);
 }
 
 // Tiles of several turns at a time, and no ring that would make something of them: where they fill

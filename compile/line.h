@@ -38,9 +38,7 @@ struct Lowered {
   bool roles = false;  // a role runs ahead
   ir::ScheduledResources resources;
   std::vector<Loss> losses;  // of its schedule
-  // Not 0: CTAs of an SM by which the program's own order has more room than the solved one, and
-  // was taken.
-  int64_t room_gained = 0;
+  std::string own_order;     // why the program's own order was taken; "": it was not
   std::string plan;
 };
 

@@ -108,7 +108,8 @@ class Search {
     if (request_.plan) return true;
     // Roles of their own for the row slices may want more registers at a time than one for all.
     if (s.order == Order::kSolvedOne) return request_.wish.slices == 0 && line_.several();
-    if (s.order == Order::kSolvedTwo) return LacksRegisters(all, i);
+    if (s.order == Order::kSolvedTwo || s.order == Order::kSolvedClose)
+      return LacksRegisters(all, i);
     if (s.order != Order::kSolvedWhole) return true;
     // Whole slices are what the first answer has, unless its roles divide one; fewer registers are
     // for products that need more beside their tiles.
@@ -180,8 +181,8 @@ class Search {
     Compiled compiled;
     compiled.fn = std::move(lowered.product->fn);
     compiled.strategy = strategy;
-    if (lowered.product->room_gained > 0) {
-      said.Report(kOwnOrder, Span{}, compiled.fn.name, lowered.product->room_gained);
+    if (!lowered.product->own_order.empty()) {
+      said.Report(kOwnOrder, Span{}, compiled.fn.name, lowered.product->own_order);
     } else if (schedule) {
       compiled.schedule = schedule->schedule;
       scheduler::Adopt(lowered.product->resources, &*compiled.schedule);

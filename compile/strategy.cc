@@ -45,6 +45,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
     if (wish.lacking > 0)
       for (const Order order : {Order::kSolvedWhole, Order::kSolvedTwo})
         for (const bool guard : {true, false}) add(order, guard, wish.lacking);
+    if (wish.lacking > 0)
+      for (const bool guard : {true, false}) add(Order::kSolvedClose, guard, 0);
     for (const bool guard : {true, false}) add(Order::kRule, guard, 0);
   }
   all.push_back({Shape::kOnce, 1, Order::kProgram, false, 0});
@@ -116,6 +118,7 @@ const char* NameOf(Order order) {
     case Order::kSolvedWhole: return "solved with whole row slices";
     case Order::kSolvedOne: return "solved for one compute role";
     case Order::kSolvedTwo: return "solved for two warpgroups";
+    case Order::kSolvedClose: return "solved, with results used at once";
     case Order::kRule: return "by rule";
     case Order::kProgram: return "program order";
   }

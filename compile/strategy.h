@@ -34,6 +34,8 @@ enum class Order : uint8_t {
   kSolvedWhole,  // the solver; row slices stay whole
   kSolvedOne,    // the solver; one compute role works on all row slices
   kSolvedTwo,    // the solver; one compute role, whose two warpgroups have half of each tile
+  kSolvedClose,  // the solver; one compute role, which uses what it makes as soon as its order
+                 // allows
   kRule,         // products are moved one stage later
   kProgram,      // as written, by one role
 };

@@ -31,6 +31,10 @@ class Planner {
       if (role >= 0) Rotate(role);
     Shift();
     KeepResultsInTheirTurn();
+    if (schedule_.close && roles.size() - roles.count(-1) == 1) {
+      UseInTheirTurn();
+      DrawClose();
+    }
     ReadBeforeUpdate();
     if (!Order()) {
       *why = "its order contradicts the data";
@@ -329,6 +333,64 @@ class Planner {
       at.slot = INT64_MAX;
       plan_.departures.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
                                  "` runs at the end of the turn of the product that it reads");
+    }
+  }
+
+  // What is made of nothing but such results, and takes no more registers than they do, is made
+  // there as well, and crosses in their place.
+  void UseInTheirTurn() {
+    const auto bytes = [&](OpId id) {
+      int64_t sum = 0;
+      for (ValueId v : fn_.ops[id].results)
+        sum += fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
+      return sum;
+    };
+    for (OpId id : fn_.blocks[body_].ops) {  // what they read stands above
+      const auto at = places_.find(id);
+      if (at == places_.end() || at->second.role < 0 || at->second.slot == INT64_MAX) continue;
+      const Op& op = fn_.ops[id];
+      if (op.kind == OpKind::kDot || Info(op.kind).effect != OpEffect::kPure || !op.regions.empty())
+        continue;
+      std::vector<Read> reads;
+      for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
+      int64_t stage = 0, read = 0;
+      const bool crosses = !reads.empty() && std::all_of(reads.begin(), reads.end(), [&](auto& r) {
+        const Place& from = places_.at(r.from);
+        stage = std::max<int64_t>(stage, from.stage);
+        read += bytes(r.from);
+        return from.role == at->second.role && from.slot == INT64_MAX && r.distance == 0;
+      });
+      if (!crosses || stage > at->second.stage || bytes(id) > read) continue;
+      at->second.stage = static_cast<int>(stage);
+      at->second.slot = INT64_MAX;
+    }
+  }
+
+  // The fewest iterations between those that make and those that read, the order within one being
+  // what it is.
+  void DrawClose() {
+    const auto before = [&](OpId a, OpId b) {
+      const Place &x = places_.at(a), &y = places_.at(b);
+      return std::pair(x.slot, rank_.at(a)) < std::pair(y.slot, rank_.at(b));
+    };
+    std::map<OpId, int64_t> least;
+    for (size_t round = 0; round <= places_.size(); ++round) {
+      bool changed = false;
+      for (const auto& [id, at] : places_) {
+        if (at.role < 0) continue;
+        std::vector<Read> reads;
+        for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
+        for (const Read& r : reads) {
+          if (places_.at(r.from).role != at.role || r.from == id) continue;
+          const int64_t turns = before(r.from, id) ? 0 : 1;
+          const int64_t stage = least[r.from] - r.distance + turns;
+          if (stage > least[id]) least[id] = stage, changed = true;
+        }
+      }
+      if (!changed) break;
+    }
+    for (auto& [id, at] : places_) {
+      if (at.role >= 0) at.stage = static_cast<int>(std::min<int64_t>(at.stage, least[id]));
     }
   }
 

@@ -44,6 +44,10 @@ struct LoopSchedule {
   // Sums stay where products add to them, so that a product that only products follow costs nothing
   // at an iteration's end. Then iterations of the roles begin where they read the same loads.
   bool in_place = false;
+  // What a role makes of a product is used as few iterations later as the order within an iteration
+  // allows, not when it was scheduled: fewer tiles are held from one iteration to the next. For
+  // loops of one compute role.
+  bool close = false;
 };
 
 // One op in the iteration of its role.

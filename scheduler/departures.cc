@@ -79,8 +79,13 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
   schedule.warpgroups = c.schedule.warpgroups;
   schedule.in_flight = c.in_flight;
   schedule.in_place = c.in_place;
+  schedule.close = c.close;
   return schedule;
 }
+
+// Turns of the solved schedule that one as the program runs it may take. Results that are used as
+// soon as they are made come one after the other, however many turns were solved for them.
+constexpr int64_t kMostTurns = 2, kMostTurnsOfClose = 16;
 
 void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& compute,
                       const ir::LoopPlan& plan, LoopReport* report) {
@@ -91,7 +96,9 @@ void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& 
   std::vector<TurnPlace> places;
   if (!c.schedule.apart && !c.at_once) places = PlacesOf(*report, plan);
   const std::optional<int64_t> period =
-      places.empty() ? std::nullopt : PeriodInTurns(graph, solved, places);
+      places.empty()
+          ? std::nullopt
+          : PeriodInTurns(graph, solved, places, c.close ? kMostTurnsOfClose : kMostTurns);
   bool told = false;
   if (period) {
     if (std::optional<ir::Schedule> runs = InTurns(graph, solved, places, *period)) {

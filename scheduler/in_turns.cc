@@ -135,9 +135,9 @@ std::optional<ir::Schedule> InTurns(const Graph& graph, const ir::Schedule& solv
 }
 
 std::optional<int64_t> PeriodInTurns(const Graph& graph, const ir::Schedule& solved,
-                                     const std::vector<TurnPlace>& places) {
+                                     const std::vector<TurnPlace>& places, int64_t most) {
   const Turns turns(graph, solved, places);
-  int64_t low = solved.ii, high = 2 * solved.ii;  // it runs at `high`
+  int64_t low = solved.ii, high = most * solved.ii;  // it runs at `high`
   if (!turns.At(high, false)) return std::nullopt;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;

@@ -34,8 +34,8 @@ struct TurnPlace {
 std::optional<ir::Schedule> InTurns(const Graph& graph, const ir::Schedule& solved,
                                     const std::vector<TurnPlace>& places, int64_t ii);
 
-// The least II at which that order runs, up to twice the solved one; nullopt: none is known.
+// The least II at which that order runs, up to `most` of the solved one; nullopt: none is known.
 std::optional<int64_t> PeriodInTurns(const Graph& graph, const ir::Schedule& solved,
-                                     const std::vector<TurnPlace>& places);
+                                     const std::vector<TurnPlace>& places, int64_t most = 2);
 
 }  // namespace tilec::scheduler

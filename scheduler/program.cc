@@ -380,6 +380,7 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
                                    bool tied) {
   std::optional<CutProgram> c = CutRows(fn, slices, *options.target, false, options.warpgroups);
   if (!c) return std::nullopt;
+  c->close = options.close;
   const std::vector<OpId> loops = InnermostLoops(c->fn);
   for (size_t i = 0; i < loops.size(); ++i) {
     LoopReport& report = c->schedule.loops[i];

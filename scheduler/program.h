@@ -29,6 +29,7 @@ struct ProgramOptions {
   // May several roles divide a slice whose chains share nothing but loads? What is read of their
   // results elsewhere then passes from role to role behind the loop.
   bool divide_slices = true;
+  bool close = false;  // ir::LoopSchedule::close
   SolutionStore* store = nullptr;
   // What ptxas taught of a program (api/refine.h): registers of a thread that the solver must not
   // count on, and how many distinct answers to pass over.

@@ -18,6 +18,7 @@ struct CutProgram {
   bool at_once = false;          // it has products that are complete when they are issued
   bool turns = false;            // … and its warpgroups take turns with them (ir/lower/turns.h)
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
+  bool close = false;            // ir::LoopSchedule::close
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/diagnostics.h"
 #include "tools/session.h"
@@ -27,7 +31,14 @@ Result<> AddAll(Session& session, const Wanted& wanted, std::vector<Wanted>* out
   TRY_VOID(session.LoadFile(file));
   const frontend::Program& program = *session.loaded().program;
   std::set<std::string> seen;
-  std::string uncalled;
+  // By where a kernel stands: one of several types is one text, and what tests call one instance
+  // with suits those that they do not call.
+  std::map<std::pair<int32_t, uint32_t>, std::vector<Wanted>> instances;
+  std::vector<std::string> not_called;
+  const auto place_of = [](const frontend::Signature& signature) {
+    return std::pair(static_cast<int32_t>(signature.at.file),
+                     static_cast<uint32_t>(signature.at.begin));
+  };
   for (const std::string& kernel : program.own_kernels()) {
     const size_t before = out->size();
     for (const frontend::TestInfo& test : program.tests())
@@ -41,8 +52,22 @@ Result<> AddAll(Session& session, const Wanted& wanted, std::vector<Wanted>* out
           one.choices.push_back({fmt::format("{}={}", name, frontend::ToText(value))});
           key += " " + one.choices.back().front();
         }
-        if (seen.insert(key).second) out->push_back(std::move(one));
+        if (!seen.insert(key).second) continue;
+        instances[place_of(signature)].push_back(one);
+        out->push_back(std::move(one));
       }
+    if (out->size() == before) not_called.push_back(kernel);
+  }
+  std::string uncalled;
+  for (const std::string& kernel : not_called) {
+    TRY(const frontend::Signature signature, frontend::SignatureOf(program, kernel, diags));
+    const size_t before = out->size();
+    for (const Wanted& like : instances[place_of(signature)]) {
+      std::string key = kernel;
+      for (const auto& choice : like.choices) key += " " + choice.front();
+      if (seen.insert(key).second)
+        out->push_back({fmt::format("{}:{}", file, kernel), like.choices});
+    }
     if (out->size() == before) uncalled += (uncalled.empty() ? "" : ", ") + kernel;
   }
   if (seen.empty())

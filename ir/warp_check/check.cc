@@ -251,6 +251,17 @@ bool WaitsUnderBranch(const Function& fn, BlockId block, bool under = false) {
   return false;
 }
 
+// Several roles end a loop by what its iterations carry.
+bool CountsInWhiles(const warp_check::Program& program) {
+  const auto has_while = [&](const warp_check::RoleInfo& role) {
+    bool any = false;
+    warp_check::WalkOps(program.fn, role.body,
+                        [&](OpId id) { any = any || program.fn.ops[id].kind == OpKind::kWhile; });
+    return any;
+  };
+  return std::count_if(program.roles.begin(), program.roles.end(), has_while) > 1;
+}
+
 // A nest, and roles of which one tells the other what it steers by, first by what they agree on. If
 // that is no proof, what relates iterations may be.
 Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
@@ -291,9 +302,15 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     finding->reset();
     return Walked::kTooLarge;
   }
-  if (walked != Walked::kTooLarge || asked || !may_agree) return walked;
+  // What a `while` carries has a name in its own role only, so that roles that count alike seem to
+  // end at different turns.
+  const bool apart_only = walked == Walked::kFound && !asked && CountsInWhiles(program);
+  if (!apart_only && (walked != Walked::kTooLarge || asked || !may_agree)) return walked;
   WarpCheckStats first = *stats;
-  if (WalkAgreed(program, options, stats, &cut) == Walked::kProved) return Walked::kProved;
+  if (WalkAgreed(program, options, stats, &cut) == Walked::kProved) {
+    finding->reset();
+    return Walked::kProved;
+  }
   first.walked = stats->walked;
   *stats = std::move(first);
   return walked;

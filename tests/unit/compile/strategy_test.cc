@@ -64,6 +64,20 @@ TEST(Strategy, TwoWarpgroupsAreSolvedForWhereSumsLeaveTheRegisters) {
   EXPECT_EQ(twos(wish), 0);
 }
 
+// Results used at once are tried where tiles of several turns did not fit, in front of the rule.
+TEST(Strategy, ResultsAreUsedAtOnceWhereSumsLeaveTheRegisters) {
+  Wish wish;
+  const auto is_close = [](const Strategy& s) { return s.order == Order::kSolvedClose; };
+  std::vector<Strategy> all = Candidates(wish);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), is_close), 0);
+  wish.lacking = 75;
+  all = Candidates(wish);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), is_close), 4);
+  const auto first = std::find_if(all.begin(), all.end(), is_close);
+  EXPECT_EQ((first - 1)->order, Order::kSolvedTwo);
+  EXPECT_EQ((first + 4)->order, Order::kRule);
+}
+
 TEST(Strategy, WhatIsNotAskedForIsNotTried) {
   Wish once;
   once.persistent = false;

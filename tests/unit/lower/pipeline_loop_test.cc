@@ -183,7 +183,13 @@ LoopSchedule RandomSchedule(const Function& fn, OpId loop, std::mt19937& random)
   return schedule;
 }
 
-void KeepsEveryValue(const char* text) {
+// One role, whose results are used as soon as its order allows.
+void MakeClose(LoopSchedule* schedule) {
+  for (auto& [id, time] : schedule->ops) time.role = 0;
+  schedule->in_place = schedule->close = true;
+}
+
+void KeepsEveryValue(const char* text, bool close = false) {
   const Function before = Parsed(text);
   DiagSink diags;
   SourceMap sources;
@@ -208,7 +214,8 @@ void KeepsEveryValue(const char* text) {
     std::mt19937 random(seed);
     Function after = before;
     const OpId loop = LoopOf(after);
-    const LoopSchedule schedule = RandomSchedule(after, loop, random);
+    LoopSchedule schedule = RandomSchedule(after, loop, random);
+    if (close) MakeClose(&schedule);
     std::string why;
     const std::optional<LoopPlan> plan = PlanLoop(after, loop, schedule, &why);
     if (!plan) continue;
@@ -225,6 +232,10 @@ void KeepsEveryValue(const char* text) {
           << Print(after);
     }
   }
+  if (close) {  // one iteration is worked on beside another
+    EXPECT_GE(by_stages[1], 50);
+    return;
+  }
   // All depths of pipelines occur, so the test tests them.
   for (int stages : {0, 1, 2, 3}) EXPECT_GE(by_stages[stages], 5) << stages << " stages";
 }
@@ -232,6 +243,36 @@ void KeepsEveryValue(const char* text) {
 TEST(PipelineLoop, KeepsEveryValueForRandomSchedulesAndTripCounts) { KeepsEveryValue(kLoop); }
 
 TEST(PipelineLoop, TakesBranchesAsOps) { KeepsEveryValue(kBranches); }
+
+// Fewer iterations are under way at a time, and none more.
+TEST(PipelineLoop, UsesResultsAsSoonAsItsOrderAllows) {
+  KeepsEveryValue(kLoop, true);
+  const Function fn = Parsed(kLoop);
+  const OpId loop = LoopOf(fn);
+  int fewer = 0, plans = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    LoopSchedule schedule = RandomSchedule(fn, loop, random);
+    MakeClose(&schedule);
+    std::string why;
+    const std::optional<LoopPlan> close = PlanLoop(fn, loop, schedule, &why);
+    schedule.close = false;
+    const std::optional<LoopPlan> solved = PlanLoop(fn, loop, schedule, &why);
+    if (!solved) continue;
+    ASSERT_TRUE(close) << "seed " << seed << ": " << why;
+    ++plans;
+    std::map<OpId, int> stages;
+    for (const PlannedOp& op : solved->order) stages[op.op] = op.stage;
+    bool earlier = false;
+    for (const PlannedOp& op : close->order) {
+      EXPECT_LE(op.stage, stages.at(op.op)) << "seed " << seed;
+      earlier = earlier || op.stage < stages.at(op.op);
+    }
+    fewer += earlier;
+  }
+  EXPECT_GT(plans, 100);
+  EXPECT_GT(fewer, 10);
+}
 
 // A turn is the cyclic order of its role's slots, also where several ops share one: none of them is
 // done early because nothing holds it.
