@@ -1,0 +1,70 @@
+# A build from nothing, once: what a clean checkout costs in CI. Each file of a library reads 70,000
+# lines of headers, the standard library's above all, and instantiates what its neighbour does. Here
+# several files of a library are one translation unit, and headers that nobody changes are compiled
+# ahead: two thirds of the time (docs/testing.md). It is no build to work in: a change compiles its
+# neighbours again, ccache finds nothing of it, and names of two files share one scope.
+# scripts/check asks for it where nothing was ever compiled, and builds apart what fails together.
+option(TILEC_AT_ONCE "files of a library together and headers ahead: a build from nothing" OFF)
+# Libraries that stay apart: what is linked into small programs member by member, variants of one
+# text for several processors, entries that another file declares by a table.
+set(TILEC_APART "" CACHE STRING "libraries whose files are not compiled together, beside those listed")
+set(tilec_apart_libraries backend_image calibrate conformance emulator_units explain runtime sass
+  shim support)
+# Files that share no scope with their neighbours: a name of theirs is a neighbour's, too.
+set(tilec_apart_files
+  api/device.cc api/graph.cc backend/emit_tcgen05_scaled.cc certify/encode.cc
+  frontend/lower_arith.cc frontend/lower_stmt.cc ir/lower/role_needs.cc ir/lower/stored_over.cc
+  ir/pass.cc ir/passes/read_ahead.cc ir/passes/split_reductions.cc ir/print.cc ir/schedule.cc
+  ir/stamps.cc scheduler/extract.cc scheduler/slack.cc)
+
+if(TILEC_AT_ONCE)
+  # Files of which tests/faults weaves copies: members of their own, which a copy replaces.
+  file(STRINGS ${PROJECT_SOURCE_DIR}/tests/faults/faults.def woven REGEX "\"[a-z]+/[a-z_/]*\\.cc\"")
+  list(TRANSFORM woven REPLACE "^[^\"]*\"([a-z]+/[a-z_/]*\\.cc)\".*" "\\1")
+  list(APPEND tilec_apart_files ${woven})
+  # What g++ 12 says of strings once it no longer knows that a header is the system's, and of classes
+  # of a header that keep what only their own file knows.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overread> $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  # LLVM's users say so, and headers that were compiled without would not do for them.
+  add_compile_definitions(__STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
+  # For libraries and for programs, whose code goes to other places.
+  add_library(tilec_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/ahead.cc)
+  add_executable(tilec_program_headers ${PROJECT_SOURCE_DIR}/cmake/ahead.cc)
+  foreach(target tilec_headers tilec_program_headers)
+    target_link_libraries(${target} PRIVATE fmt::fmt)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/ahead.h)
+  endforeach()
+  if(TILEC_TESTS)
+    target_precompile_headers(tilec_program_headers PRIVATE <gtest/gtest.h>)
+  endif()
+endif()
+
+# tilec_at_once(TARGET SOURCES …): its files a dozen at a time.
+function(tilec_at_once target)
+  string(REPLACE tilec_ "" name ${target})
+  if(NOT TILEC_AT_ONCE OR name IN_LIST tilec_apart_libraries OR target IN_LIST TILEC_APART)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(source IN LISTS ARGN)
+    if("${folder}/${source}" IN_LIST tilec_apart_files)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
+
+# tilec_ahead(TARGET): reads cmake/ahead.h compiled. Not what is compiled as no other is.
+function(tilec_ahead target)
+  if(NOT TILEC_AT_ONCE OR target MATCHES "^tilec_emulator(_units)?$")
+    return()
+  endif()
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    target_precompile_headers(${target} REUSE_FROM tilec_program_headers)
+  else()
+    target_precompile_headers(${target} REUSE_FROM tilec_headers)
+  endif()
+endfunction()
