@@ -8,20 +8,18 @@ option(TILEC_AT_ONCE "files of a library together and headers ahead: a build fro
 # Libraries that stay apart: what is linked into small programs member by member, variants of one
 # text for several processors, entries that another file declares by a table.
 set(TILEC_APART "" CACHE STRING "libraries whose files are not compiled together, beside those listed")
-set(tilec_apart_libraries backend_image calibrate conformance emulator_units explain runtime sass
-  shim support)
-# Files that share no scope with their neighbours: a name of theirs is a neighbour's, too.
-set(tilec_apart_files
-  api/device.cc api/graph.cc backend/emit_tcgen05_scaled.cc certify/encode.cc
-  frontend/lower_arith.cc frontend/lower_stmt.cc ir/lower/role_needs.cc ir/lower/stored_over.cc
-  ir/pass.cc ir/passes/read_ahead.cc ir/passes/split_reductions.cc ir/print.cc ir/schedule.cc
-  ir/stamps.cc scheduler/extract.cc scheduler/slack.cc)
+set(tilec_apart_libraries backend_image conformance emulator_units runtime shim support)
+# Files with a name of their own that a header has, too, which they do not read.
+set(tilec_apart_files ir/stamps.cc)
 
 if(TILEC_AT_ONCE)
   # Files of which tests/faults weaves copies: members of their own, which a copy replaces.
   file(STRINGS ${PROJECT_SOURCE_DIR}/tests/faults/faults.def woven REGEX "\"[a-z]+/[a-z_/]*\\.cc\"")
-  list(TRANSFORM woven REPLACE "^[^\"]*\"([a-z]+/[a-z_/]*\\.cc)\".*" "\\1")
-  list(APPEND tilec_apart_files ${woven})
+  foreach(line IN LISTS woven)
+    string(REGEX MATCH "\"([a-z]+/[a-z_/]*\\.cc)\"" match "${line}")
+    list(APPEND tilec_apart_files ${CMAKE_MATCH_1})
+  endforeach()
+  list(REMOVE_DUPLICATES tilec_apart_files)
   # What g++ 12 says of strings once it no longer knows that a header is the system's, and of classes
   # of a header that keep what only their own file knows.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
@@ -41,18 +39,59 @@ if(TILEC_AT_ONCE)
   endif()
 endif()
 
-# tilec_at_once(TARGET SOURCES …): its files a dozen at a time.
+# tilec_names(OUT FILE): what stands at the left edge of a file and has a name: types, constants,
+# functions. Two files that have one name in common do not share a scope.
+function(tilec_names out file)
+  file(READ ${file} text)
+  string(REGEX MATCHALL "\n(class|struct|union|enum class|enum) [A-Za-z0-9_]+" types "${text}")
+  string(REGEX MATCHALL "\n[a-z][^]\n=({;[]*[ *&]k[A-Z][A-Za-z0-9]*" constants "${text}")
+  string(REGEX MATCHALL "\n[A-Za-z][^]\n=({;[]*[ *&][A-Za-z0-9_]+\\(" functions "${text}")
+  string(REGEX MATCHALL "\n(using|namespace) [A-Za-z0-9_]+ =" aliases "${text}")
+  set(names ${types} ${constants} ${functions} ${aliases})
+  list(TRANSFORM names REPLACE "^.*[ *&]([A-Za-z0-9_]+)( =|\\()?$" "\\1")
+  list(REMOVE_DUPLICATES names)
+  set(${out} ${names} PARENT_SCOPE)
+endfunction()
+
+# tilec_at_once(TARGET SOURCES …): its files a dozen at a time, each with the first dozen that has
+# room and none of its names.
 function(tilec_at_once target)
   string(REPLACE tilec_ "" name ${target})
   if(NOT TILEC_AT_ONCE OR name IN_LIST tilec_apart_libraries OR target IN_LIST TILEC_APART)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(groups)
   foreach(source IN LISTS ARGN)
-    if("${folder}/${source}" IN_LIST tilec_apart_files)
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    get_source_file_property(options ${source} COMPILE_OPTIONS)
+    if("${folder}/${source}" IN_LIST tilec_apart_files OR options OR IS_ABSOLUTE ${source})
+      continue()  # a file without a group is compiled alone
     endif()
+    tilec_names(names ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    set(joined)
+    foreach(group IN LISTS groups)
+      list(LENGTH files_${group} many)
+      set(shared)
+      foreach(word IN LISTS names)
+        if(word IN_LIST names_${group})
+          set(shared ${word})
+          break()
+        endif()
+      endforeach()
+      if(many LESS 12 AND NOT shared)
+        set(joined ${group})
+        break()
+      endif()
+    endforeach()
+    if(NOT joined)
+      list(LENGTH groups joined)
+      math(EXPR joined "${joined} + 1")
+      list(APPEND groups ${joined})
+    endif()
+    list(APPEND files_${joined} ${source})
+    list(APPEND names_${joined} ${names})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${joined})
   endforeach()
 endfunction()
 
