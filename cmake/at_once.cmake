@@ -24,18 +24,25 @@ if(TILEC_AT_ONCE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overread> $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
-  # LLVM's users say so, and headers that were compiled without would not do for them.
-  add_compile_definitions(__STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
-  # For libraries and for programs, whose code goes to other places.
+  # What LLVM's users and fmt's define, for all: headers that were compiled without would not do for
+  # them. Where they do not for another reason, they are read as ever.
+  add_compile_definitions(__STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS
+    $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-error=invalid-pch>)
+  # For libraries, for programs, whose code goes to other places, and for tests by GoogleTest.
   add_library(tilec_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/ahead.cc)
   add_executable(tilec_program_headers ${PROJECT_SOURCE_DIR}/cmake/ahead.cc)
-  foreach(target tilec_headers tilec_program_headers)
+  set(ahead tilec_headers tilec_program_headers)
+  if(TILEC_TESTS)
+    add_executable(tilec_test_headers ${PROJECT_SOURCE_DIR}/cmake/ahead.cc)
+    target_link_libraries(tilec_test_headers PRIVATE GTest::gtest)
+    target_precompile_headers(tilec_test_headers PRIVATE <gtest/gtest.h>)
+    list(APPEND ahead tilec_test_headers)
+  endif()
+  foreach(target IN LISTS ahead)
     target_link_libraries(${target} PRIVATE fmt::fmt)
     target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/ahead.h)
   endforeach()
-  if(TILEC_TESTS)
-    target_precompile_headers(tilec_program_headers PRIVATE <gtest/gtest.h>)
-  endif()
 endif()
 
 # tilec_names(TYPES OTHERS WORDS FILE): what stands at the left edge of a file and has a name (types and
@@ -123,13 +130,16 @@ function(tilec_at_once target)
   endforeach()
 endfunction()
 
-# tilec_ahead(TARGET): reads cmake/ahead.h compiled. Not what is compiled as no other is.
+# tilec_ahead(TARGET [KIND]): reads cmake/ahead.h compiled; KIND is `test` of a test by GoogleTest. Not
+# what is compiled as no other is.
 function(tilec_ahead target)
   if(NOT TILEC_AT_ONCE OR target MATCHES "^tilec_emulator(_units)?$")
     return()
   endif()
   get_target_property(type ${target} TYPE)
-  if(type STREQUAL EXECUTABLE)
+  if(ARGN)
+    target_precompile_headers(${target} REUSE_FROM tilec_${ARGN}_headers)
+  elseif(type STREQUAL EXECUTABLE)
     target_precompile_headers(${target} REUSE_FROM tilec_program_headers)
   else()
     target_precompile_headers(${target} REUSE_FROM tilec_headers)
