@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "api/machine.h"
 #include "ir/passes/passes.h"
@@ -239,12 +240,13 @@ class Runner {
     if (settings_.print) std::printf("%s", ir::Print(fn).c_str());
     const size_t judged =
         settings_.kind.empty() ? static_cast<size_t>(settings_.mutants) : mutants.size();
+    std::set<size_t> drawn;  // a short program has fewer than are asked for: once each
     for (size_t i = 0; i < judged && !mutants.empty(); ++i) {
-      const ir::Mutant& m =
-          settings_.kind.empty()
-              ? mutants[static_cast<size_t>(rng.Below(static_cast<int>(mutants.size())))]
-              : mutants[i];
-      const ir::MutantVerdict verdict = ir::Judge(fn, stats->uses, m, ir::H200());
+      const size_t at = settings_.kind.empty()
+                            ? static_cast<size_t>(rng.Below(static_cast<int>(mutants.size())))
+                            : i;
+      if (!drawn.insert(at).second) continue;
+      const ir::MutantVerdict verdict = ir::Judge(fn, stats->uses, mutants[at], ir::H200());
       switch (verdict.kind) {
         case ir::MutantVerdict::Kind::kRejected: ++counts_["mutants: rejected"]; break;
         case ir::MutantVerdict::Kind::kHarmless: ++counts_["mutants: no mistake"]; break;
