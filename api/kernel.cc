@@ -39,13 +39,13 @@ std::string FactsText(const api::Call& call) {
 }
 
 // What was found out of such tensors with such values compiled in; null: that is not kept.
-std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string& facts) {
+std::shared_ptr<api::TuneMemory> MemoryFor(KernelState& k, const std::string& facts) {
   if (k.compiler->options.tune != "classes") return nullptr;
   std::lock_guard<std::mutex> lock(k.mutex);
   if (k.memories.size() >= KernelState::kMemories && k.memories.count(facts) == 0)
     k.memories.clear();
-  std::shared_ptr<KernelState::Memory>& memory = k.memories[facts];
-  if (!memory) memory = std::make_shared<KernelState::Memory>();
+  std::shared_ptr<api::TuneMemory>& memory = k.memories[facts];
+  if (!memory) memory = std::make_shared<api::TuneMemory>();
   return memory;
 }
 
@@ -94,18 +94,15 @@ Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const s
   const api::PipelineOptions& options = k.compiler->options;
   std::optional<api::SolutionCache> store;
   if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-  const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
-  std::unique_lock<std::mutex> lock;
-  if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+  const std::shared_ptr<api::TuneMemory> memory = MemoryFor(k, facts);
   const api::Spending time(where.spent ? &where.spent->choosing : nullptr);
   api::MeasureBy by;
   if (where.device != nullptr) by.device = where.device->state()->device.get();
   by.why_none = "no launch was, and this is none";
   by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
   by.contents = ContentsAt(where);
-  TRY(api::Tuning tuning,
-      api::TuningFor(k.loaded, k.signature, options, by, false, store ? &*store : nullptr, call,
-                     diags, memory ? &memory->tunes : nullptr));
+  TRY(api::Tuning tuning, api::TuningFor(k.loaded, k.signature, options, by, false,
+                                         store ? &*store : nullptr, call, diags, memory.get()));
   return TunedBy(k, call, std::move(tuning));
 }
 
