@@ -15,8 +15,7 @@ namespace {
 // is one attempt at one op.
 constexpr int64_t kWork = 60'000;
 constexpr uint64_t kSeedsAtBound = 24, kSeeds = 9, kSeedsForObjective = 12;
-constexpr uint64_t kSeedsBeforePacking = 3;  // one for each order
-constexpr int64_t kFinest = 512;             // the last step down is 1/512 of the bound
+constexpr int64_t kFinest = 512;  // the last step down is 1/512 of the bound
 
 class Finder {
  public:
@@ -26,8 +25,8 @@ class Finder {
       if (HasRoutes(graph)) routed_.push_back(Routed(graph, guess.group));
   }
 
-  // The first guess that works out, best objective first; by seeds first … last − 1.
-  std::optional<Search::Found> At(int64_t ii, uint64_t last, uint64_t first = 0) {
+  // The first guess that works out, best objective first.
+  std::optional<Search::Found> At(int64_t ii, uint64_t seeds) {
     std::vector<std::unique_ptr<ModuloScheduler>> schedulers;
     for (const RoleGuess& guess : guesses_) {
       schedulers.push_back(nullptr);
@@ -35,32 +34,13 @@ class Finder {
       schedulers.back() = std::make_unique<ModuloScheduler>(Problem(guess), ii);
       if (!schedulers.back()->Possible()) schedulers.back() = nullptr;
     }
-    for (uint64_t seed = first; seed < last; ++seed)
+    for (uint64_t seed = 0; seed < seeds; ++seed)
       for (size_t i = 0; i < guesses_.size(); ++i)
         if (schedulers[i])
           if (std::optional<Search::Found> found =
                   Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
             return found;
     return std::nullopt;
-  }
-
-  // As `like`, with the ops of its fullest role moved together.
-  std::optional<Search::Found> Pack(const Search::Found& like, int64_t ii) {
-    if (HasRoutes(graph_)) return std::nullopt;
-    ModuloScheduler scheduler(ProblemOf(&graph_, like.offer, like.placement.group), ii);
-    return Judged(scheduler.Pack(like.placement, like.ii), like.offer, ii);
-  }
-  // What has some air is found soon; packed, it fills the period, or as much as can be.
-  std::optional<Search::Found> Packed(int64_t ii) {
-    std::optional<Search::Found> best;
-    for (const int64_t share : {32, 8, 2}) {
-      const int64_t loose = ii + std::max<int64_t>(1, ii / share);
-      const std::optional<Search::Found> found = At(loose, kSeedsBeforePacking);
-      if (!found) continue;
-      if (!best) best = found;
-      if (std::optional<Search::Found> packed = Pack(*found, ii)) return packed;
-    }
-    return best;
   }
 
   std::optional<Search::Found> Best(int64_t ii, Objective best, bool as_good) {
@@ -87,11 +67,7 @@ class Finder {
  private:
   ModuloProblem Problem(const RoleGuess& guess) const {
     const Graph* graph = routed_.empty() ? &graph_ : &routed_[&guess - guesses_.data()];
-    return ProblemOf(graph, guess.offer, guess.group);
-  }
-  ModuloProblem ProblemOf(const Graph* graph, const RoleOffer& offer,
-                          const std::vector<int>& group) const {
-    return {graph, offer, group, options_.warp_constraints,
+    return {graph, guess.offer, guess.group, options_.warp_constraints,
             options_.register_limits && options_.warp_constraints};
   }
 
@@ -99,13 +75,10 @@ class Finder {
                                    uint64_t seed) {
     if (Exhausted()) return std::nullopt;
     work_ += static_cast<int64_t>(graph_.ops.size());
-    return Judged(scheduler.Run(seed), guess.offer, ii);
-  }
-  std::optional<Search::Found> Judged(std::optional<Placement> placement, const RoleOffer& offer,
-                                      int64_t ii) const {
+    std::optional<Placement> placement = scheduler.Run(seed);
     if (!placement) return std::nullopt;
     Settle(graph_, &*placement);
-    Search::Found found{*std::move(placement), offer, ii};
+    Search::Found found{*std::move(placement), guess.offer, ii};
     if (options_.fixed_stages &&
         ObjectiveOf(graph_, options_, found).stages > *options_.fixed_stages)
       return std::nullopt;
@@ -144,14 +117,11 @@ std::optional<Search::Found> FirstAnswer(const Graph& graph, const SolveOptions&
   if (!Applies(graph, options)) return std::nullopt;
   Finder finder(graph, options, bound);
   if (options.fixed_ii) return finder.At(*options.fixed_ii, kSeedsAtBound);
-  if (auto found = finder.At(bound, kSeedsBeforePacking)) return found;
-  std::optional<Search::Found> best;
-  if (options.warp_constraints) best = finder.Packed(bound);
-  if (best && best->ii == bound) return best;
-  if (auto found = finder.At(bound, kSeedsAtBound, kSeedsBeforePacking)) return found;
+  if (std::optional<Search::Found> found = finder.At(bound, kSeedsAtBound)) return found;
   // Growing steps until something is found, then halves of what is left, down to a fine step.
   const int64_t finest = std::max<int64_t>(1, bound / kFinest);
   const int64_t most = Search(graph, options).LargestUsefulIi();
+  std::optional<Search::Found> best;
   int64_t low = bound;
   for (int64_t step = finest; !best && low < most; step *= 2) {
     const int64_t ii = std::min(most, bound + step);
@@ -161,9 +131,7 @@ std::optional<Search::Found> FirstAnswer(const Graph& graph, const SolveOptions&
   }
   while (best && best->ii - low > finest && !finder.Exhausted()) {
     const int64_t middle = low + (best->ii - low) / 2;
-    std::optional<Search::Found> found = finder.Pack(*best, middle);
-    if (!found) found = finder.At(middle, kSeeds);
-    if (found)
+    if (std::optional<Search::Found> found = finder.At(middle, kSeeds))
       best = std::move(found);
     else
       low = middle;

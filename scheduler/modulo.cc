@@ -8,8 +8,11 @@ namespace tilec::scheduler {
 
 namespace {
 
+constexpr int64_t kNone = INT64_MIN / 4;
 constexpr int kPlacementsPerOp = 12;  // before an attempt is given up
 constexpr int kImprovements = 12;     // passes over all ops
+constexpr double kTight = 0.85;       // share of a period from which fragments matter
+
 }  // namespace
 
 ModuloScheduler::ModuloScheduler(ModuloProblem problem, int64_t ii)
@@ -281,15 +284,11 @@ void ModuloScheduler::Force(int v, int64_t t) {
     }
 }
 
-void ModuloScheduler::Begin() {
+bool ModuloScheduler::PlaceAll() {
   t_.assign(n_, 0);
   phase_.assign(n_, 0);
   last_.assign(n_, kNone);
   placed_.assign(n_, false);
-}
-
-bool ModuloScheduler::PlaceAll() {
-  Begin();
   for (int budget = kPlacementsPerOp * n_; budget > 0; --budget) {
     const int v = Pick();
     if (v < 0) return true;
@@ -384,10 +383,7 @@ std::optional<Placement> ModuloScheduler::Run(uint64_t seed) {
   order_ = static_cast<Order>(seed % 3);
   if (seed >= 3)
     for (double& bias : bias_) bias = Noise();
-  return PlaceAll() ? Finished() : std::nullopt;
-}
-
-std::optional<Placement> ModuloScheduler::Finished() {
+  if (!PlaceAll()) return std::nullopt;
   Improve();
   if (Judge().overflow > 0) return std::nullopt;
   // Rotated so that the op that takes a unit longest comes first.

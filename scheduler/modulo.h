@@ -34,15 +34,8 @@ class ModuloScheduler {
   // Attempt `seed` (the same seed gives the same answer): a placement that satisfies all laws but
   // pins and liveness.
   std::optional<Placement> Run(uint64_t seed);
-  // Where one role's ops fill nearly all of the period, searching slot by slot leaves fragments
-  // that nothing fits into: its ops back to back, in the order that they have in `like`, which
-  // satisfies all laws at `period`.
-  std::optional<Placement> Pack(const Placement& like, int64_t period);
 
  private:
-  static constexpr int64_t kNone = INT64_MIN / 4;
-  static constexpr double kTight = 0.85;  // share of a period from which fragments matter
-
   struct Conflict {  // on a resource of one instance
     int op;
     int64_t mine, theirs;
@@ -80,12 +73,6 @@ class ModuloScheduler {
   void Place(int v, int64_t t);
   void Force(int v, int64_t t);
   bool PlaceAll();
-  std::vector<int> FullStream(const Placement& like, int64_t period) const;
-  bool PlaceInOrder(const std::vector<int>& stream, const Placement& like, int64_t period);
-  bool PlaceCycles(std::vector<int> stream, const Placement& like, int64_t period);
-  bool PlaceRest();
-  std::optional<Placement> Finished();
-  void Begin();
   struct Badness {
     int64_t overflow = 0, life = 0;
     bool operator<(const Badness& o) const {

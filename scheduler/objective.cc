@@ -16,8 +16,7 @@ namespace tilec::scheduler {
 namespace {
 
 // Of one question of the descent.
-constexpr int64_t kStepLimit = 1'000'000;
-constexpr int64_t kLessOnceOpen = 4;       // where one question stayed open, others do
+constexpr int64_t kStepLimit = 3'000'000;
 constexpr int kWide = 4;                   // warps of a role that computes
 constexpr int64_t kTmemColumnBytes = 512;  // 128 lanes of 4 bytes
 
@@ -99,8 +98,7 @@ class Descent {
       const Lit bound = goal.at_most(middle);
       std::vector<Lit> extra = held_;
       extra.push_back(bound);
-      const int64_t limit = best_->proved ? kStepLimit : kStepLimit / kLessOnceOpen;
-      const Session::Outcome outcome = session_.Query(extra, search_->Limit(limit));
+      const Session::Outcome outcome = session_.Query(extra, search_->Limit(kStepLimit));
       if (outcome.answer == Answer::kSat) {
         best_->found = {outcome.placement, session_.model.offer(), session_.model.ii()};
         best_->objective = ObjectiveOf(graph_, search_->options(), best_->found);

