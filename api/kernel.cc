@@ -9,6 +9,7 @@
 #include "api/environment.h"
 #include "api/measure.h"
 #include "api/measure_launches.h"
+#include "api/prepare_ranges.h"
 #include "api/size_classes.h"
 #include "api/size_ranges.h"
 #include "api/solution_cache.h"
@@ -38,13 +39,13 @@ std::string FactsText(const api::Call& call) {
 }
 
 // What was found out of such tensors with such values compiled in; null: that is not kept.
-std::shared_ptr<KernelState::Memory> MemoryFor(KernelState& k, const std::string& facts) {
+std::shared_ptr<api::TuneMemory> MemoryFor(KernelState& k, const std::string& facts) {
   if (k.compiler->options.tune != "classes") return nullptr;
   std::lock_guard<std::mutex> lock(k.mutex);
   if (k.memories.size() >= KernelState::kMemories && k.memories.count(facts) == 0)
     k.memories.clear();
-  std::shared_ptr<KernelState::Memory>& memory = k.memories[facts];
-  if (!memory) memory = std::make_shared<KernelState::Memory>();
+  std::shared_ptr<api::TuneMemory>& memory = k.memories[facts];
+  if (!memory) memory = std::make_shared<api::TuneMemory>();
   return memory;
 }
 
@@ -54,6 +55,7 @@ struct Where {
   Stream stream = 0;
   bool real = false;     // tensors hold what they will hold
   bool launched = true;  // else it is one of many that may be
+  api::Spent* spent = nullptr;
 };
 
 // What the caller's tensor holds by then; others hold zeros.
@@ -93,22 +95,20 @@ Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const s
   const api::PipelineOptions& options = k.compiler->options;
   std::optional<api::SolutionCache> store;
   if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
-  const std::shared_ptr<KernelState::Memory> memory = MemoryFor(k, facts);
-  std::unique_lock<std::mutex> lock;
-  if (memory) lock = std::unique_lock<std::mutex>(memory->mutex);
+  const std::shared_ptr<api::TuneMemory> memory = MemoryFor(k, facts);
+  const api::Spending time(where.spent ? &where.spent->choosing : nullptr);
   api::MeasureBy by;
   if (where.device != nullptr) by.device = where.device->state()->device.get();
   by.why_none = "no launch was, and this is none";
   by.cache = k.compiler->cache ? &*k.compiler->cache : nullptr;
   by.contents = ContentsAt(where);
-  TRY(api::Tuning tuning,
-      api::TuningFor(k.loaded, k.signature, options, by, false, store ? &*store : nullptr, call,
-                     diags, memory ? &memory->tunes : nullptr));
+  TRY(api::Tuning tuning, api::TuningFor(k.loaded, k.signature, options, by, false,
+                                         store ? &*store : nullptr, call, diags, memory.get()));
   return TunedBy(k, call, std::move(tuning));
 }
 
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call);
-Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, const api::Call& call,
                                         DiagSink& diags);
 
 void SetTunes(const KernelState::Tuned& tuned, api::Call* call) {
@@ -160,7 +160,7 @@ void Improve(KernelState& k, const Device& device, const api::Call& call, api::C
   if (tuned == before) return;
   api::Call with = call;
   SetTunes(tuned, &with);
-  if (!LoadedOn(k, device, with, quiet).ok()) return;
+  if (!LoadedOn(k, {&device}, with, quiet).ok()) return;
   const std::lock_guard<std::mutex> lock(k.mutex);
   k.tunes.insert_or_assign(key, tuned);
   k.resolved = ResolvedStore();
@@ -273,15 +273,21 @@ Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation
 }
 
 // Compiled and loaded, unless somebody has.
-Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Device& device, const api::Call& call,
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, const api::Call& call,
                                         DiagSink& diags) {
-  const DeviceState* on = device.state().get();
+  const DeviceState* on = where.device->state().get();
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
   std::lock_guard<std::mutex> lock(s->mutex);
-  TRY(const backend::KernelImage* image, ImageOf(k, *s, call, diags));
+  const backend::KernelImage* image = nullptr;
+  {
+    const api::Spending time(where.spent ? &where.spent->compiling : nullptr);
+    TRY(image, ImageOf(k, *s, call, diags));
+  }
   Specialisation::On& place = s->loaded[on];
   if (!place.kernel) {
-    place.device = device.state();
+    const api::Spending time(where.spent ? &where.spent->loading : nullptr);
+    if (where.spent) ++where.spent->programs;
+    place.device = where.device->state();
     TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
   }
   return place.kernel.get();
@@ -302,7 +308,7 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args
   }
   TRY(api::Call call, Bind(k, args, where, diags));
   auto made = std::make_shared<Resolved>();
-  TRY(made->loaded, LoadedOn(k, *where.device, call, diags));
+  TRY(made->loaded, LoadedOn(k, where, call, diags));
   TRY(made->ready, made->loaded->Prepare(call.launch, diags));
   made->args = args;
   made->device = on;
@@ -499,15 +505,20 @@ Status Kernel::Prepare(Device& device, const Args& args) {
   return api::MakeStatus(diags, state_->loaded.sources);
 }
 
-Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges) {
+Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges,
+                       const PrepareOptions& how) {
   DiagSink diags;
   const auto all = [&]() -> Result<> {
     const api::PipelineOptions& options = state_->compiler->options;
     if (options.tune != "classes" && options.tune != "default")
       return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel, options.tune);
     TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
-    for (const Args& one : each) TRY_VOID(Resolve(*state_, {&device, 0, false, false}, one, diags));
-    return Done();
+    api::Spent spent;
+    const auto one = [&](size_t i, DiagSink& sink) -> Result<> {
+      TRY_VOID(Resolve(*state_, {&device, 0, false, false, &spent}, each[i], sink));
+      return Done();
+    };
+    return api::PrepareEach(each.size(), how, spent, one, diags);
   };
   (void)all().ok();
   return api::MakeStatus(diags, state_->loaded.sources);

@@ -61,12 +61,9 @@ struct KernelState {
     bool operator==(const Tuned&) const = default;
   };
   std::map<std::string, Tuned> tunes;  // chosen so far, by the sizes of the launch or their class
-  struct Memory {
-    std::mutex mutex;
-    api::TuneMemory tunes;
-  };
-  static constexpr size_t kMemories = 4;                    // some ten megabytes each
-  std::map<std::string, std::shared_ptr<Memory>> memories;  // by facts and what is compiled in
+  static constexpr size_t kMemories = 4;  // some ten megabytes each
+  std::map<std::string, std::shared_ptr<api::TuneMemory>>
+      memories;  // by facts and what is compiled in
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   ResolvedStore resolved;
   // What was found since the last launch that was resolved (api/improve.h): a note each. `resolved`

@@ -373,23 +373,21 @@ class Search {
   }
 
   // The kernel at a point; without forms if its facts do not allow it.
-  TuneMemory::Known* At(const Point& point, frontend::Values* statics) {
+  const TuneMemory::Known* At(const Point& point, frontend::Values* statics) {
     DiagSink quiet;
     *statics = call_.statics;
     frontend::Values all = call_.all;
     for (const auto& [name, value] : ValuesOf(point)) (*statics)[name] = all[name] = value;
     if (!frontend::CheckFacts(*loaded_.program, signature_.kernel, all, quiet).ok()) return nullptr;
-    const auto [at, fresh] = memory_.points.try_emplace(TextOf(*statics));
-    TuneMemory::Known& known = at->second;
-    if (!fresh) return &known;
-    Result<Cleaned> clean = CleanAt(*statics, quiet);
-    if (!clean.ok()) return &known;
-    known.too_wide = ir::WantsTooWideInstruction(clean->fn, target_);
-    known.longer = CutLines(clean->fn, target_);
-    if (ir::WantsTooManyColumns(clean->fn, target_)) known.longer *= kThroughRegisters;
-    known.forms =
-        std::make_unique<scheduler::Forms>(std::move(clean->fn), target_, std::move(clean->loops));
-    return &known;
+    return &memory_.points.At(TextOf(*statics), [&](TuneMemory::Known& known) {
+      Result<Cleaned> clean = CleanAt(*statics, quiet);
+      if (!clean.ok()) return;
+      known.too_wide = ir::WantsTooWideInstruction(clean->fn, target_);
+      known.longer = CutLines(clean->fn, target_);
+      if (ir::WantsTooManyColumns(clean->fn, target_)) known.longer *= kThroughRegisters;
+      known.forms = std::make_unique<scheduler::Forms>(std::move(clean->fn), target_,
+                                                       std::move(clean->loops));
+    });
   }
 
   std::optional<double> Rate(const Point& point) {
@@ -475,11 +473,19 @@ class Search {
     frontend::Values statics;
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr) return nullptr;
-    const auto [at, fresh] = memory_.programs.try_emplace(
-        fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split));
-    if (!fresh) return at->second.get();
+    const std::string key =
+        fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split);
+    return memory_.programs
+        .At(key,
+            [&](std::unique_ptr<TuneMemory::Program>& program) {
+              program = LowerTo(*known, statics, split);
+            })
+        .get();
+  }
+  std::unique_ptr<TuneMemory::Program> LowerTo(const TuneMemory::Known& known,
+                                               const frontend::Values& statics, int64_t split) {
     auto program = std::make_unique<TuneMemory::Program>();
-    const ir::Function* const form = known->forms->InParts(options_.pack > 1 ? 1 : split);
+    const ir::Function* const form = known.forms->InParts(options_.pack > 1 ? 1 : split);
     if (form == nullptr) return nullptr;
     program->clean = *form;
     if (options_.pack > 1 && (ir::PackRows(program->clean, options_.pack) ||
@@ -498,8 +504,7 @@ class Search {
     if (split > 1 && warps->launch.cluster != split) return nullptr;  // it was refused
     program->warps = *std::move(warps);
     program->filling = ir::FillingOf(program->warps, target_, !asked_.ptxas.empty());
-    at->second = std::move(program);
-    return at->second.get();
+    return program;
   }
 
   scheduler::LaunchShape ShapeOf(const ir::Function& warps, const scheduler::Asked& copies) const {

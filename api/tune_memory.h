@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -16,7 +17,35 @@
 
 namespace tilec::api {
 
-// Not thread-safe. Must not outlive the machine it was filled with.
+// What is found out by one key is found out once, by whoever asks first; others wait for that one
+// only.
+template <typename T>
+class FoundOnce {
+ public:
+  // `find` fills what is empty.
+  template <typename Find>
+  T& At(const std::string& key, const Find& find) {
+    Entry* entry = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      std::unique_ptr<Entry>& at = entries_[key];
+      if (!at) at = std::make_unique<Entry>();
+      entry = at.get();
+    }
+    std::call_once(entry->once, [&] { find(entry->found); });
+    return entry->found;
+  }
+
+ private:
+  struct Entry {
+    std::once_flag once;
+    T found;
+  };
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Entry>> entries_;
+};
+
+// Thread-safe. Must not outlive the machine it was filled with.
 struct TuneMemory {
   // The kernel at a point.
   struct Known {
@@ -24,14 +53,14 @@ struct TuneMemory {
     bool too_wide = false;                    // for the machine's instructions
     double longer = 1;                        // than its bounds say, by what they do not count
   };
-  std::map<std::string, Known> points;  // by statics
+  FoundOnce<Known> points;  // by statics
   // What a point became in one form.
   struct Program {
     ir::Function clean, warps;
     Lowered how;
     ir::Filling filling;
   };
-  std::map<std::string, std::unique_ptr<Program>> programs;  // null: it was refused
+  FoundOnce<std::unique_ptr<Program>> programs;  // null: it was refused
 };
 
 // Choices in a store, by all that they depend on.

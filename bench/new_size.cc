@@ -40,7 +40,7 @@ constexpr double kMedianUs = 2, kMostOf99Us = 50, kWorstUs = 2000, kColdMs = 300
 constexpr double kNothing = 0;  // promised
 
 struct Options {
-  int calls = 10000, cold = 300, layers = 32, fresh = 4;
+  int calls = 10000, cold = 300, layers = 32, fresh = 4, threads = 0;
   uint64_t seed = 1;
   double slack = 0;
   bool cpu = false, emulate = false, small = false, no_results = false;
@@ -182,10 +182,34 @@ class Server {
     return 1e6 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_nsec);
   }
 
+  static double Wall() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e6 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_nsec);
+  }
+  void SayPrepared(const ServedCall& c, const Preparing& p, double s) const {
+    Say(fmt::format(
+        "  {:6.1f} s  {}: {} of {} classes, {} programs; all threads {:.1f} s choosing, {:.1f} "
+        "compiling, {:.1f} loading\n",
+        s, Text(c), p.done, p.of, p.programs, p.choosing, p.compiling, p.loading));
+  }
+
   // Everything that the trace may ask for.
   bool Prepare() {
     const auto prepare = [&](const ServedCall& c, const std::vector<SizeRange>& ranges) {
-      const Status s = KernelOf(c).Prepare(*device_, ArgsOf(c), ranges);
+      const double start = Wall();
+      double said = start;
+      Preparing p;
+      PrepareOptions how;
+      how.threads = options_.threads;
+      how.progress = [&](const Preparing& now) {
+        p = now;
+        if (Wall() - said < 5e6) return;
+        said = Wall();
+        SayPrepared(c, p, (said - start) / 1e6);
+      };
+      const Status s = KernelOf(c).Prepare(*device_, ArgsOf(c), ranges, how);
+      SayPrepared(c, p, (Wall() - start) / 1e6);
       return s.ok() || Say(s.text());
     };
     ServedCall c;
@@ -365,6 +389,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", o.seed, "of the trace");
   app.add_option("--tune", o.tune, "classes, model or default");
   app.add_option("--only", o.only, "the place of one call, whose result is printed");
+  app.add_option("--threads", o.threads, "that prepare; 0: one for each core");
   app.add_flag("--cpu", o.cpu, "the thread's own clock");
   app.add_flag("--emulate", o.emulate, "results of small sizes on the emulator");
   app.add_flag("--no-results", o.no_results, "no fresh processes: on a stand-in");

@@ -67,7 +67,8 @@ class Counter {
         cached_bytes_(target.model.cached_bytes),
         edges_(options.edges),
         scalars_(static_cast<size_t>(fn.values.size())),
-        extents_(static_cast<size_t>(fn.values.size())) {
+        extents_(static_cast<size_t>(fn.values.size())),
+        known_(static_cast<size_t>(fn.ops.size())) {
     for (const Param& p : fn.params) {
       if (p.kind != ParamKind::kTensor) {
         if (const auto at = names.find(p.name); at != names.end()) Set(p.value, at->second);
@@ -93,6 +94,17 @@ class Counter {
   }
 
  private:
+  // What an op looks up or finds out once.
+  struct Known {
+    uint64_t at = 0;  // of changes_ when its tiles' extents were found
+    double arithmetic = 0;
+    // Of an access; `moved`: where its bytes count, or a product's operations.
+    const std::vector<int64_t>*dims = nullptr, *sizes = nullptr;
+    const std::string* modes = nullptr;
+    double bytes = 0;
+    double* moved = nullptr;
+  };
+
   double Again() const {
     constexpr double kOnce = 1.5;  // times that tiles over an edge may come to
     double held = 0, again = 0;
@@ -107,7 +119,13 @@ class Counter {
   bool Tile(ValueId v) const { return fn_.type(v).is_tile() && !fn_.type(v).shape.empty(); }
   void Set(ValueId v, Scalar s) { scalars_[static_cast<size_t>(v.index)] = s; }
   const Scalar& At(ValueId v) const { return scalars_[static_cast<size_t>(v.index)]; }
-  Extents& Of(ValueId v) { return extents_[static_cast<size_t>(v.index)]; }
+  const Extents& Of(ValueId v) const { return extents_[static_cast<size_t>(v.index)]; }
+  void SetOf(ValueId v, const Extents& e) {
+    Extents& was = extents_[static_cast<size_t>(v.index)];
+    if (was == e) return;
+    was = e;
+    ++changes_;
+  }
 
   Extents Whole(ValueId v) const {
     Extents e{};
@@ -115,7 +133,7 @@ class Counter {
     std::copy_n(shape.begin(), std::min(shape.size(), kMaxRank), e.begin());
     return e;
   }
-  double Count(ValueId v) {
+  double Count(ValueId v) const {
     double n = 1;
     for (size_t d = 0; d < fn_.type(v).shape.size(); ++d) n *= static_cast<double>(Of(v)[d]);
     return n;
@@ -192,7 +210,7 @@ class Counter {
 
   void Copy(ValueId from, ValueId to) {
     Set(to, At(from));
-    Of(to) = Of(from);
+    SetOf(to, Of(from));
   }
   void TakeYield(BlockId region, size_t leading, const std::vector<ValueId>& targets) {
     if (fn_.blocks[region].ops.empty()) return;
@@ -202,7 +220,7 @@ class Counter {
       next.emplace_back(At(yield.operands[leading + i]), Of(yield.operands[leading + i]));
     for (size_t i = 0; i < targets.size(); ++i) {
       Set(targets[i], next[i].first);
-      Of(targets[i]) = next[i].second;
+      SetOf(targets[i], next[i].second);
     }
   }
 
@@ -212,14 +230,26 @@ class Counter {
     if (op.kind == OpKind::kFor) return RunFor(id, op);
     if (op.kind == OpKind::kWhile) return RunWhile(op);
     if (op.kind == OpKind::kIf) return RunIf(op);
-    if (op.kind == OpKind::kLoad) return RunLoad(op);
-    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) return RunStore(op);
-    if (op.kind == OpKind::kDot) return RunDot(op);
+    Known& known = known_[static_cast<size_t>(id.index)];
+    if (op.kind == OpKind::kLoad) return RunLoad(op, known);
+    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) return RunStore(op, known);
+    if (op.kind == OpKind::kDot) return RunDot(op, known);
+    // Of a thousand tiles all but those at edges are alike: what an op does is found out once.
+    if (known.at == changes_) {
+      out_.arithmetic += weight_ * known.arithmetic;
+      return;
+    }
+    known.arithmetic = 0;
+    bool tiles = false;
     for (ValueId v : op.results)
-      if (Tile(v))
-        RunTile(op, v);
-      else
+      if (Tile(v)) {
+        known.arithmetic += RunTile(op, v);
+        tiles = true;
+      } else {
         Set(v, EvalScalar(op));
+      }
+    out_.arithmetic += weight_ * known.arithmetic;
+    if (tiles && op.results.size() == 1) known.at = changes_;
   }
 
   // A variable that steers nothing makes every instance of its like: one stands for all.
@@ -313,10 +343,10 @@ class Counter {
     return before < n ? std::clamp<int64_t>(end - (start + before), 0, n - before) : 0;
   }
 
-  void RunLoad(const Op& op) {
-    const std::vector<int64_t>& dims = dims_.at(op.operands[0].index);
-    const std::vector<int64_t>& sizes = op.ints("sizes");
-    const std::string& modes = op.s("modes");
+  void RunLoad(const Op& op, Known& known) {
+    if (known.dims == nullptr) LookUp(op, loaded_, fn_.type(op.results[0]).dtype, &known);
+    const std::vector<int64_t>&dims = *known.dims, &sizes = *known.sizes;
+    const std::string& modes = *known.modes;
     const ValueId result = op.results[0];
     Extents e{};
     size_t to = 0;
@@ -336,19 +366,19 @@ class Counter {
       elements *= static_cast<double>(n);
     }
     if (Tile(result))
-      Of(result) = e;
+      SetOf(result, e);
     else
       Set(result, std::nullopt);
-    if (op.i("kept") > 0) return;  // it is on the chip
-    const double bytes = weight_ * elements * ByteSize(fn_.type(result).dtype);
+    if (known.moved == nullptr) return;  // it is on the chip
+    const double bytes = weight_ * elements * known.bytes;
     out_.loaded_bytes += bytes;
-    loaded_[op.operands[0].index] += bytes;
+    *known.moved += bytes;
   }
 
-  void RunStore(const Op& op) {
-    const std::vector<int64_t>& dims = dims_.at(op.operands[0].index);
-    const std::vector<int64_t>& sizes = op.ints("sizes");
-    const std::string& modes = op.s("modes");
+  void RunStore(const Op& op, Known& known) {
+    if (known.dims == nullptr) LookUp(op, stored_, fn_.type(op.operands[1]).dtype, &known);
+    const std::vector<int64_t>&dims = *known.dims, &sizes = *known.sizes;
+    const std::string& modes = *known.modes;
     double elements = 1;
     size_t at = 2;
     for (size_t d = 0; d < modes.size(); ++d) {
@@ -363,28 +393,32 @@ class Counter {
         at += 1;
       }
     }
-    const double bytes = weight_ * elements * ByteSize(fn_.type(op.operands[1]).dtype);
+    const double bytes = weight_ * elements * known.bytes;
     out_.stored_bytes += bytes;
-    stored_[op.operands[0].index] += bytes;
+    *known.moved += bytes;
     for (ValueId v : op.results)  // what an atomic found
       if (Tile(v))
-        Of(v) = Of(op.operands[1]);
+        SetOf(v, Of(op.operands[1]));
       else
         Set(v, std::nullopt);
   }
 
-  void RunDot(const Op& op) {
+  void RunDot(const Op& op, Known& known) {
     const Extents a = Of(op.operands[0]), b = Of(op.operands[1]);
     const auto n = [](int64_t v) { return static_cast<double>(v); };
-    Of(op.results[0]) = {a[0], b[1]};
-    out_.products[fmt::format("dot.{}", Info(fn_.type(op.operands[0]).dtype).bits)] +=
-        weight_ * 2 * n(a[0]) * n(b[1]) * n(std::min(a[1], b[0]));
+    SetOf(op.results[0], {a[0], b[1]});
+    if (known.moved == nullptr)
+      known.moved =
+          &out_.products[fmt::format("dot.{}", Info(fn_.type(op.operands[0]).dtype).bits)];
+    *known.moved += weight_ * 2 * n(a[0]) * n(b[1]) * n(std::min(a[1], b[0]));
     const std::vector<int64_t>& whole = fn_.type(op.operands[0]).shape;
     out_.whole_flops +=
         weight_ * 2 * n(whole[0]) * n(whole[1]) * n(fn_.type(op.operands[1]).shape[1]);
   }
 
-  void RunTile(const Op& op, ValueId v) {
+  // Sets its extents; elements of its arithmetic.
+  double RunTile(const Op& op, ValueId v) {
+    double arithmetic = 0;
     Extents e = Whole(v);
     const OpInfo& info = Info(op.kind);
     if (info.elementwise()) {
@@ -406,15 +440,16 @@ class Counter {
       size_t to = 0;
       for (size_t d = 0; d < fn_.type(op.operands[0]).shape.size(); ++d)
         if (static_cast<int64_t>(d) != op.i("axis")) e[to++] = Of(op.operands[0])[d];
-      out_.arithmetic += weight_ * Count(op.operands[0]);
+      arithmetic += Count(op.operands[0]);
     } else if (op.kind == OpKind::kRearrange) {
       e = Whole(v);
     } else if (op.kind == OpKind::kScan || op.kind == OpKind::kClusterReduce) {
       e = Of(op.operands[0]);
     }
-    Of(v) = e;
+    SetOf(v, e);
     if (info.elementwise() && IsFloat(fn_.type(v).dtype) && !OnlyRenames(op.kind))
-      out_.arithmetic += weight_ * Count(v);
+      arithmetic += Count(v);
+    return arithmetic;
   }
 
   // Dims of extent 1 come and go; the others keep their order.
@@ -451,11 +486,21 @@ class Counter {
     return std::nullopt;
   }
 
+  void LookUp(const Op& op, std::map<int32_t, double>& moved, DType dtype, Known* known) {
+    known->dims = &dims_.at(op.operands[0].index);
+    known->sizes = &op.ints("sizes");
+    known->modes = &op.s("modes");
+    known->bytes = ByteSize(dtype);
+    if (op.i("kept") <= 0) known->moved = &moved[op.operands[0].index];
+  }
+
   const Function& fn_;
   const double cached_bytes_;  // what L2 keeps of a tensor between reads
   const bool edges_;
   std::vector<Scalar> scalars_;
   std::vector<Extents> extents_;
+  uint64_t changes_ = 1;  // of extents
+  std::vector<Known> known_;
   std::map<int32_t, std::vector<int64_t>> dims_;  // of tensors
   std::set<int32_t> steering_;
   std::map<int32_t, double> loaded_, stored_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,32 +32,43 @@ constexpr double kRowMargin = 0.1;
 // One function, and what was found out about it.
 struct Form {
   explicit Form(ir::Function f) : fn(std::move(f)) {}
-  ir::Function fn;
+  using Periods = std::optional<std::vector<LoopPeriod>>;
+
+  const Periods& PeriodsAt(const Sharing& sharing, const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    auto known = periods.find(sharing);
+    if (known == periods.end())
+      known = periods.emplace(sharing, BoundPeriods(fn, SharedBy(target, sharing))).first;
+    return known->second;
+  }
+  double Warpgroups(const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!warpgroups) warpgroups = CutWarpgroups(fn, target);
+    return *warpgroups;
+  }
+
+  const ir::Function fn;
+
+ private:
+  std::mutex mutex;  // of what follows
   std::optional<double> warpgroups;
-  std::map<Sharing, std::optional<std::vector<LoopPeriod>>> periods;
+  std::map<Sharing, Periods> periods;
 };
 using FormPtr = std::unique_ptr<Form>;
 
-FormPtr Split(const ir::Function& fn, int64_t ctas) {
-  auto form = std::make_unique<Form>(fn);
-  if (ir::SplitReductions(form->fn, ctas)) return nullptr;  // an obstacle
-  return form;
+FormPtr Split(ir::Function fn, int64_t ctas) {
+  if (ir::SplitReductions(fn, ctas)) return nullptr;  // an obstacle
+  return std::make_unique<Form>(std::move(fn));
 }
 
-FormPtr SplitRows(const ir::Function& loops, int64_t ctas, const ir::Target& target) {
-  auto form = std::make_unique<Form>(loops);
-  if (ir::SplitLoopsOfRows(form->fn, ctas, target)) return nullptr;  // an obstacle
-  return form;
-}
-
-FormPtr Pack(const ir::Function& fn, int64_t heads) {
-  auto form = std::make_unique<Form>(fn);
-  if (ir::PackRows(form->fn, heads)) return nullptr;  // an obstacle
-  return form;
+FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitLoopsOfRows(loops, ctas, target)) return nullptr;  // an obstacle
+  return std::make_unique<Form>(std::move(loops));
 }
 
 // Groups of clusters, and a second launch for what they have.
 struct Divided {
+  explicit Divided(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
   Form parts, whole;
 };
 using DividedPtr = std::unique_ptr<Divided>;
@@ -65,14 +77,13 @@ DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster) {
   ir::Division divided;
   if (ir::DivideReductions(fn, groups, &divided) || ir::SplitReductions(divided.parts, cluster))
     return nullptr;
-  return DividedPtr(new Divided{Form(std::move(divided.parts)), Form(std::move(divided.whole))});
+  return std::make_unique<Divided>(std::move(divided));
 }
 
 // With CTAs that have no tile, where its grid is none of clusters.
-FormPtr Cluster(const ir::Function& fn, int64_t ctas) {
-  auto form = std::make_unique<Form>(fn);
-  CHECK(!ir::ClusterTiles(form->fn, ctas), "it asks for less by that");
-  return form;
+FormPtr Cluster(ir::Function fn, int64_t ctas) {
+  CHECK(!ir::ClusterTiles(fn, ctas), "it asks for less by that");
+  return std::make_unique<Form>(std::move(fn));
 }
 
 // The sizes of one question.
@@ -95,21 +106,17 @@ class Question {
     if (work.instances == 0) return std::nullopt;
     const Sharing sharing =
         SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
-    auto known = form.periods.find(sharing);
-    if (known == form.periods.end())
-      known =
-          form.periods.emplace(sharing, BoundPeriods(form.fn, SharedBy(target_, sharing))).first;
-    if (!known->second) return std::nullopt;
+    const Form::Periods& periods = form.PeriodsAt(sharing, target_);
+    if (!periods) return std::nullopt;
     LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
     shape.cluster = cluster;
     shape.share = share;
     shape.lines = asked_.lines;
     shape.written = asked_.written;
     shape.leaves = asked_.leaves;
-    if (!form.warpgroups) form.warpgroups = CutWarpgroups(form.fn, target_);
-    shape.warpgroups = *form.warpgroups;
+    shape.warpgroups = form.Warpgroups(target_);
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
-    return EstimateTime(form.fn, target_, work, *known->second, shape);
+    return EstimateTime(form.fn, target_, work, *periods, shape);
   }
   std::optional<KernelTime> TimeOf(Divided& divided, int64_t cluster) {
     std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster);
@@ -137,9 +144,7 @@ class Question {
 class Forms::Kept {
  public:
   Kept(ir::Function fn, const ir::Target& target, std::optional<ir::Function> loops)
-      : target_(target), plain_(std::move(fn)) {
-    plain_.loops = std::move(loops);
-  }
+      : target_(target), plain_(std::move(fn), std::move(loops)) {}
   const ir::Function& fn() const { return plain_.form.fn; }
   const ir::Function* InParts(int64_t ctas) {
     const Form* const parts = ctas > 1 ? plain_.InParts(ctas, target_) : &plain_.form;
@@ -159,12 +164,11 @@ class Forms::Kept {
     };
     take(*alone);
     if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
-      if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
+      Form& clustered = Clustered();
       // Of a grid of one tile's height half of the CTAs would only copy.
-      const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(*clustered_);
+      const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(clustered);
       const auto shared =
-          idle ? std::nullopt
-               : model.TimeOf(*clustered_, asked, target_.lowering.cluster_ctas, true);
+          idle ? std::nullopt : model.TimeOf(clustered, asked, target_.lowering.cluster_ctas, true);
       const auto stays = model.TimeOf(plain_.form, 1, 1, true);
       choice.share_copies = shared && stays && shared->ms < stays->ms;
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
@@ -233,12 +237,12 @@ class Forms::Kept {
  private:
   // A function, and what becomes of it in parts.
   struct Tiles {
-    explicit Tiles(ir::Function fn) : form(std::move(fn)) {}
+    explicit Tiles(ir::Function fn, std::optional<ir::Function> rows = {})
+        : form(std::move(fn)), loops(std::move(rows)) {}
     Form form;
-    std::map<int64_t, FormPtr> parts;                          // by CTAs; null: an obstacle
-    std::map<std::pair<int64_t, int64_t>, DividedPtr> groups;  // and CTAs of each; likewise
-    std::optional<ir::Function> loops;                         // of rows, before they were unrolled
+    const std::optional<ir::Function> loops;  // of rows, before they were unrolled
     Form* InParts(int64_t ctas, const ir::Target& target) {
+      const std::lock_guard<std::mutex> lock(mutex);
       auto at = parts.find(ctas);
       if (at == parts.end())
         at = parts.emplace(ctas, loops ? SplitRows(*loops, ctas, target) : Split(form.fn, ctas))
@@ -246,15 +250,28 @@ class Forms::Kept {
       return at->second.get();
     }
     Divided* InGroups(int64_t count, int64_t cluster) {
+      const std::lock_guard<std::mutex> lock(mutex);
       auto at = groups.find({count, cluster});
       if (at == groups.end())
         at = groups.emplace(std::pair(count, cluster), Divide(form.fn, count, cluster)).first;
       return at->second.get();
     }
+
+   private:
+    std::mutex mutex;                                          // of what follows
+    std::map<int64_t, FormPtr> parts;                          // by CTAs; null: an obstacle
+    std::map<std::pair<int64_t, int64_t>, DividedPtr> groups;  // and CTAs of each; likewise
   };
+
+  Form& Clustered() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
+    return *clustered_;
+  }
 
   // May CTAs walk over its tiles?
   bool CanStay() {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (!can_stay_) {
       ir::Function walks = fn();
       can_stay_ = !ir::PersistTiles(walks, target_.limits.sms);
@@ -267,23 +284,30 @@ class Forms::Kept {
     std::pair<int64_t, Tiles*> best = {1, nullptr};
     int64_t fewest = model.TilesOf(plain_.form);
     for (int64_t heads = 2; heads <= ir::kMostPacked; heads *= 2) {
-      auto at = packed_.find(heads);
-      if (at == packed_.end()) {
-        FormPtr form = Pack(fn(), heads);
-        at = packed_.emplace(heads, form ? std::make_unique<Tiles>(std::move(form->fn)) : nullptr)
-                 .first;
-      }
-      if (at->second == nullptr) break;
-      const int64_t tiles = model.TilesOf(at->second->form);
+      Tiles* const packed = Packed(heads);
+      if (packed == nullptr) break;
+      const int64_t tiles = model.TilesOf(packed->form);
       if (tiles == 0 || tiles >= fewest) continue;
-      best = {heads, at->second.get()};
+      best = {heads, packed};
       fewest = tiles;
     }
     return best;
   }
 
+  // Null: an obstacle.
+  Tiles* Packed(int64_t heads) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [at, fresh] = packed_.try_emplace(heads);
+    if (fresh) {
+      ir::Function packed = fn();
+      if (!ir::PackRows(packed, heads)) at->second = std::make_unique<Tiles>(std::move(packed));
+    }
+    return at->second.get();
+  }
+
   const ir::Target& target_;
   Tiles plain_;
+  std::mutex mutex_;  // of what follows
   FormPtr clustered_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<Tiles>> packed_;  // by instances; null: an obstacle

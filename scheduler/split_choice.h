@@ -37,7 +37,7 @@ struct SplitChoice {
 using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 // What can become of a function and what of that does not depend on sizes, kept: another size asks
-// for a small part of the time. Not thread-safe.
+// for a small part of the time. Thread-safe.
 class Forms {
  public:
   // `fn`: cleaned up, at the tile level. `target` outlives it.

@@ -31,6 +31,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -277,6 +278,19 @@ struct SizeRange {
   int64_t first = 1, last = 1;
 };
 
+// How far Prepare of ranges is.
+struct Preparing {
+  size_t done = 0, of = 0;                          // classes of sizes
+  size_t programs = 0;                              // compiled and loaded by then
+  double choosing = 0, compiling = 0, loading = 0;  // seconds of all its threads together
+};
+
+struct PrepareOptions {
+  int threads = 0;  // 0: one for each core
+  // Called after each class, by one thread at a time.
+  std::function<void(const Preparing&)> progress;
+};
+
 class Kernel {
  public:
   std::string name() const;
@@ -290,7 +304,9 @@ class Kernel {
   Status Prepare(Device& device, const Args& args);
   // The same for all sizes in the ranges together, whose tensors are else as those of `args` are.
   // Needs `tune` = "classes" or "default": what is compiled is shared by all sizes of a class.
-  Status Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges);
+  // What comes of it does not depend on the number of threads.
+  Status Prepare(Device& device, const Args& args, const std::vector<SizeRange>& ranges,
+                 const PrepareOptions& options = {});
   // The same, for launches with exactly these arguments.
   Expected<Bound> Bind(Device& device, const Args& args);
   // What a launch with these arguments runs: "tile-ir", "plan", "warp-ir", "llvm", "ptx", "json".

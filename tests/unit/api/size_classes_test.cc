@@ -6,10 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <set>
 #include <string>
 
+#include "api/diagnostics.h"
+#include "api/prepare_ranges.h"
 #include "api/size_ranges.h"
 #include "include/tilec/tilec.h"
 #include "include/tilec/tilec_c.h"
@@ -123,6 +126,49 @@ TEST_F(Classes, RangesPrepareEveryClass) {
   EXPECT_EQ(prepare("classes", {{{}, 1, 9}}).substr(0, 4), "R612");
   EXPECT_EQ(prepare("classes", {{{"M"}, 1, 9}, {{"N", "M"}, 1, 9}}),
             "R612 `scale` cannot be prepared for this range: `M` has two ranges");
+}
+
+TEST_F(Classes, ThreadsPrepareWhatOneWould) {
+  auto device = Device::Open("emulator");
+  ASSERT_TRUE(device.ok());
+  const auto prepared = [&](int threads, std::vector<Preparing>* said) {
+    Kernel kernel = Load("classes", "std/matmul.tile", "gemm");
+    PrepareOptions how;
+    how.threads = threads;
+    how.progress = [&](const Preparing& now) { said->push_back(now); };
+    const Status s = kernel.Prepare(*device, Product(1), {{{"M"}, 1, 300}}, how);
+    EXPECT_TRUE(s.ok()) << s.text();
+    std::vector<std::string> texts;
+    for (const int64_t m : {1, 30, 60, 130, 300}) texts.push_back(Ptx(kernel, Product(m)));
+    return texts;
+  };
+  std::vector<Preparing> one, four;
+  EXPECT_EQ(prepared(1, &one), prepared(4, &four));
+  ASSERT_EQ(one.size(), four.size());
+  for (size_t i = 0; i < four.size(); ++i) {
+    EXPECT_EQ(four[i].done, i + 1);
+    EXPECT_EQ(four[i].of, four.size());
+  }
+  EXPECT_EQ(one.back().programs, four.back().programs);
+  EXPECT_GT(one.back().choosing, 0);
+  EXPECT_GT(one.back().compiling, 0);
+}
+
+TEST_F(Classes, ThreadsEndAtTheFirstClassThatFails) {
+  std::atomic<int> made{0};
+  api::Spent spent;
+  DiagSink diags;
+  PrepareOptions how;
+  how.threads = 4;
+  const auto one = [&](size_t i, DiagSink& sink) -> Result<> {
+    ++made;
+    if (i == 5 || i == 7) return sink.Report(api::kRangeUnusable, Span{}, "f", std::to_string(i));
+    return Done();
+  };
+  EXPECT_FALSE(api::PrepareEach(1000, how, spent, one, diags).ok());
+  ASSERT_EQ(diags.all().size(), 1u);
+  EXPECT_NE(diags.all()[0].message.find('5'), std::string::npos) << diags.all()[0].message;
+  EXPECT_LT(made, 1000);
 }
 
 TEST_F(Classes, RangesInC) {
