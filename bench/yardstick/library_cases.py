@@ -138,10 +138,14 @@ def _images(make, n=32):
     yield make("causal_conv_8x4096x8192", "std/models/conv_more.tile:causal_conv",
                [("X", *x, "in"), ("F", "f32", (4, 8192), "in"), ("bias", "f32", (8192,), "in"),
                 ("Y", *x, "out")], {}, "causal_conv")
-    x, per = ("bf16", (n, 4096, 32, 16)), ("f32", (n, 32), "out")
+    x, per = ("bf16", (n, 4096, 512)), ("f32", (n, 32), "out")
     yield make("group_norm_32x4096x32x16", "std/models/group_norm.tile:group_norm",
-               [("X", *x, "in"), ("gamma", "f32", (32, 16), "in"), ("beta", "f32", (32, 16), "in"),
+               [("X", *x, "in"), ("gamma", "f32", (512,), "in"), ("beta", "f32", (512,), "in"),
                 ("Y", *x, "out"), ("mean", *per), ("inv", *per)], {"eps": 1e-5}, "group_norm")
+    yield make("group_norm_dx_32x4096x32x16", "std/models/group_norm.tile:group_norm_dx",
+               [("X", *x, "in"), ("dY", *x, "in"), ("gamma", "f32", (512,), "in"),
+                ("mean", *per[:2], "in"), ("inv", *per[:2], "in"), ("dX", *x, "out")], {},
+               "group_norm_dx")
 
 
 def _others(make):

@@ -216,11 +216,12 @@ def _causal(t, case):
 
 
 def _group_norm(t, case):
-    x = t["X"].float()
+    groups = t["mean"].shape[1]
+    x = t["X"].float().unflatten(2, (groups, -1))
     mean = x.mean((1, 3))
     inv = torch.rsqrt(x.var((1, 3), unbiased=False) + case.values["eps"])
-    y = (x - mean[:, None, :, None]) * inv[:, None, :, None] * t["gamma"] + t["beta"]
-    return [y, mean, inv]
+    y = (x - mean[:, None, :, None]) * inv[:, None, :, None]
+    return [y.flatten(2) * t["gamma"] + t["beta"], mean, inv]
 
 
 def _gelu_back(t, case):
