@@ -212,6 +212,10 @@ def _images(make, n=32):
 
 
 def _others(make):
+    for rows, columns in ((8, 131072), (32, 65536)):  # clusters keep them
+        x = ("bf16", (rows, columns))
+        yield make(f"softmax_bf16_{rows}x{columns}", "std/softmax.tile:softmax_bf16",
+                   [("X", *x, "in"), ("Y", *x, "out")], {}, "softmax")
     z = ("bf16", (8192, 28672))
     yield make("gelu_back_8192x28672", "std/models/epilogue_back.tile:gelu_back",
                [("Z", *z, "in"), ("bias", "f32", (28672,), "in"), ("dY", *z, "in"),
