@@ -153,19 +153,19 @@ def _sequences_back(make, b=8, t=4096):
     yield make("gated_delta_back_8x32x4096_d128", of + "grads",
                [(x, *each, "in") for x in (*"QKV", "dO")]
                + [(x, *gate, "in") for x in ("beta", "decay")]
-               + [(x, *each, "out") for x in ("W", "U", "u", "dr")] + [("G", *gate, "out")]
+               + [(x, *each, "out") for x in ("W", "U", "u", "du", "dr")] + [("G", *gate, "out")]
                + [("S", *kept), ("dS", *kept)]
                + [(x, *each, "out") for x in ("dQ", "dK", "dV")]
                + [(x, "f32", (4, b, h, t), "out") for x in ("dbeta", "ddecay")], {},
                "gated_delta_back", 2.0 * b * h * t * (14 * 64 * d + 10 * d * d),
                fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)},
-               touched=dict.fromkeys(("W", "U", "u", "dr", "G", "S", "dS"), 0)
+               touched=dict.fromkeys(("W", "U", "u", "du", "dr", "G", "S", "dS"), 0)
                | dict.fromkeys(("dbeta", "ddecay"), b * h * t),
                steps=[("std/models/delta_chunks.tile:gated_delta_parts",
                        ["K", "V", "beta", "decay", *"WUG"], {}),
-                      (of + "history", [*"KWUGS"], {}),
-                      (of + "back_states", [*"QKWG", "dO", "dS"], {}),
-                      (of + "rows", [*"QKV", "beta", "decay", "S", "dS", "dO", "u", "dr", "dV"], {}),
+                      (of + "history", [*"KWUGSu"], {}),
+                      (of + "back_states", [*"QKWG", "dO", "dS", "du"], {}),
+                      (of + "rows", ["K", "beta", "decay", "du", "dr", "dV"], {}),
                       (of + "grads", [*"QKV", "beta", "decay", "S", "dS", "dO", "u", "dr", "dQ",
                                       "dK", "dbeta", "ddecay"], {})])
     h, p, n = 80, 64, 128

@@ -388,7 +388,7 @@ SEEN = {
     "selective_back": lambda t, h, work, dx, ddt, da, db, dc, dbias, dskip: [
         dx[0, :, :64], ddt[0, :, :64], da[0, :64], dbias[0, :64], dskip[0, :64]],
     "rwkv7_back": lambda t, states, work, *all: [x[0, :, :2] for x in all[:6]] + [all[6][0, :2]],
-    "gated_delta_back": lambda t, w, u, rows, dr, g, s, ds, dq, dk, dv, dbeta, ddecay: [
+    "gated_delta_back": lambda t, w, u, rows, du, dr, g, s, ds, dq, dk, dv, dbeta, ddecay: [
         x[0, :2] for x in (dq, dk, dv, dbeta.sum(0), ddecay.sum(0))],
     "fft": lambda t, y: [y[:, :64]],
     "max_pool": lambda t, y, at: [y], "causal_conv": lambda t, y: [y[:1]],
