@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/lower.h"
 
+#include <algorithm>
+
 namespace tilec::frontend {
 
 using lang::ExprId;
@@ -346,7 +348,25 @@ Result<std::vector<Val>> Lowerer::CallFn(const lang::Expr& e, const lang::CallEx
     TRY(const Constant c, eval.Eval(fn.params[i].default_value, "the default of a parameter"));
     args[i] = ConstVal(c, program_.modules[item.module].ast.expr(fn.params[i].default_value).span);
   }
-  return Inlined(e.span, x, item, std::move(args), false);
+  const bool lifted = WorksOnTiles(fn, args);
+  return Inlined(e.span, x, item, std::move(args), lifted);
+}
+
+// A fn of scalars that is given tiles of one shape: it works on them element by element.
+bool Lowerer::WorksOnTiles(const lang::FnItem& fn, const std::vector<Val>& args) const {
+  const auto scalar = [](const lang::TypeRef& t) { return !t.has_dims(); };
+  if (!fn.result || !scalar(*fn.result) ||
+      !std::all_of(fn.more_results.begin(), fn.more_results.end(), scalar))
+    return false;
+  Shape shape;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (fn.params[i].type.has_dims() || (!args[i].is_value() && !args[i].is_const())) return false;
+    const Shape own = ShapeOf(args[i]);
+    if (own.empty()) continue;
+    if (fn.params[i].is_const || (!shape.empty() && own != shape)) return false;
+    shape = own;
+  }
+  return !shape.empty();
 }
 
 Result<std::vector<Val>> Lowerer::Inlined(Span at, const lang::CallExpr& x, ItemRef item,

@@ -299,6 +299,7 @@ class Lowerer {
                       const std::vector<Val>& args);
   Result<std::vector<Val>> Inlined(Span at, const lang::CallExpr& x, ItemRef item,
                                    std::vector<Val> args, bool lifted);
+  bool WorksOnTiles(const lang::FnItem& fn, const std::vector<Val>& args) const;
 
   // lower_shape.cc: elements at other places
   ValueId Rearrange(Span at, ValueId v, const Shape& shape, int64_t first,

@@ -269,7 +269,8 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
         .Label(param.at, fmt::format("declared as {}[{}]", Spelling(type(param.value).dtype), dims))
         .Help("write one index for each dim; `:` takes a whole dim");
   }
-  size_t d = 0;  // the dim of the tensor
+  size_t d = 0;       // the dim of the tensor
+  bool wide = false;  // a tile of several dims has been met
   for (size_t i = 0; i < x.items.size();
        d += DimsOf(program_, frames_.back().module, ast(), x.items[i++])) {
     const lang::IndexItem& item = x.items[i];
@@ -361,23 +362,29 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
       access.key = "s " + ToText(access.symbol);
     } else {
       const Type t = type(v.v);
-      if (t.rank() != 1 || t.dtype != DType::kI32) {
+      // Of several dims a tile stands alone: what other languages let others meet is `zip`.
+      const bool others = wide || (t.rank() > 1 && out.modes.find('g') != std::string::npos);
+      const bool thin = t.rank() > 1 && std::count(t.shape.begin(), t.shape.end(), int64_t{1}) > 0;
+      if (t.dtype != DType::kI32 || others || thin) {
         DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
         if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
-        if (t.rank() != 1)
+        if (t.rank() > 1 || others)
           report.Help("positions that move together stand in `zip`: `X[zip(i, j), :]`");
         return report;
       }
+      wide = wide || t.rank() > 1;
+      const ValueId row = Reshaped(item.span, v.v, {t.elements()});
       out.modes += 'g';
-      out.sizes.push_back(t.shape[0]);
-      out.load.push_back(v.v);
-      out.store.push_back(v.v);
-      out.shape.push_back(t.shape[0]);
-      out.flat.push_back(t.shape[0]);
-      out.names.push_back(facts(v.v).dims.empty() ? "" : facts(v.v).dims[0]);
+      out.sizes.push_back(t.elements());
+      out.load.push_back(row);
+      out.store.push_back(row);
+      out.shape.insert(out.shape.end(), t.shape.begin(), t.shape.end());
+      out.flat.push_back(t.elements());
+      for (size_t k = 0; k < t.shape.size(); ++k)
+        out.names.push_back(k < facts(v.v).dims.size() ? facts(v.v).dims[k] : "");
       access.kind = AccessDim::Kind::kGather;
       access.symbol = Expr::Name(fmt::format("%{}", v.v.index));
-      access.size = t.shape[0];
+      access.size = t.elements();
       access.deps = facts(v.v).deps;
       access.key = fmt::format("g {}", v.v.index);
     }

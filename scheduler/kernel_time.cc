@@ -431,8 +431,9 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
   double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
                                : whole * all + (rounds - whole) * few;
-  // CTAs that share a tile's loop end and begin together, and nobody copies between their waves.
-  if (outside.combines && rounds > 1)
+  // CTAs that share a tile's loop end and begin together, and nobody copies between their waves, if
+  // no others are on their SMs.
+  if (outside.combines && rounds > 1 && time.per_sm == 1)
     binding =
         std::max(binding, time.memory_ms + (rounds - 1) * (start + fill + outside.cycles) / khz);
   const auto first = static_cast<double>(std::min(time.ctas, sms));

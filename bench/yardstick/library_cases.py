@@ -113,6 +113,69 @@ def _sequences(make):
                {}, "fft")
 
 
+def _sequences_back(make, b=8, t=4096):
+    """Gradients; what a backward pass keeps for itself is not counted."""
+    c, n, parts, pieces = 4096, 16, 4096 // 32, t // 16
+    x, each = ("bf16", (b, t, c)), ("f32", (b, c))
+    of = "std/models/selective_backward.tile:selective_"
+    yield make("selective_scan_back_8x4096x4096", of + "scan_back",
+               [(name, *x, "in") for name in ("X", "dt", "dY")]
+               + [("A_log", "f32", (c, n), "in"), ("Bm", "bf16", (b, t, n), "in"),
+                  ("Cm", "bf16", (b, t, n), "in"), ("bias", "f32", (c,), "in"),
+                  ("skip", "f32", (c,), "in"), ("H", "f32", (b, pieces, c, n), "out"),
+                  ("work", "f32", (b, 16, c, n), "inout"), ("dX", *x, "out"), ("ddt", *x, "out"),
+                  ("dA_log", "f32", (b, c, n), "out"), ("dB", "f32", (parts, b, t, n), "out"),
+                  ("dC", "f32", (parts, b, t, n), "out"), ("dbias", *each, "out"),
+                  ("dskip", *each, "out")], {}, "selective_back",
+               fill={"A_log": ("share",)},
+               touched={"H": 0, "work": 0, "dB": b * t * n, "dC": b * t * n},
+               steps=[(of + "states", ["X", "dt", "A_log", "Bm", "bias", "H"], {}),
+                      (of + "scan_back", ["X", "dt", "A_log", "Bm", "Cm", "bias", "skip", "dY", "H",
+                                          "work", "dX", "ddt", "dA_log", "dB", "dC", "dbias",
+                                          "dskip"], {})])
+    h, d = 32, 64
+    each, state = ("bf16", (b, t, h, d)), ("f32", (b, h, d, d))
+    grads = [("d" + x, *each, "out") for x in "RWKVAB"] + [("dstate_in", *state, "out")]
+    of = "std/models/rwkv7_backward.tile:rwkv7_"
+    yield make("rwkv7_back_8x4096x32x64", of + "back",
+               [(x, *each, "in") for x in (*"RWKVAB", "dY")]
+               + [("state_in", *state, "in"), ("dstate_out", *state, "in"),
+                  ("states", "f32", (b, h, pieces, d, d), "out"),
+                  ("work", "f32", (b, h, 16, d, d), "inout")] + grads, {}, "rwkv7_back",
+               fill={"A": ("small",), "B": ("small",)}, touched={"states": 0, "work": 0},
+               steps=[(of + "history", [*"WKVAB", "state_in", "states"], {}),
+                      (of + "back", [*"RWKVAB", "dY", "states", "work", "dstate_out"]
+                       + [x[0] for x in grads], {})])
+    d, chunks = 128, t // 64
+    each, gate = ("bf16", (b, h, t, d)), ("f32", (b, h, t))
+    kept = ("bf16", (b, h, chunks, d, d), "out")
+    of = "std/models/delta_backward.tile:gated_delta_"
+    yield make("gated_delta_back_8x32x4096_d128", of + "grads",
+               [(x, *each, "in") for x in (*"QKV", "dO")]
+               + [(x, *gate, "in") for x in ("beta", "decay")]
+               + [(x, *each, "out") for x in ("W", "U", "u", "du", "dr")] + [("G", *gate, "out")]
+               + [("S", *kept), ("dS", *kept)]
+               + [(x, *each, "out") for x in ("dQ", "dK", "dV")]
+               + [(x, "f32", (4, b, h, t), "out") for x in ("dbeta", "ddecay")], {},
+               "gated_delta_back", 2.0 * b * h * t * (14 * 64 * d + 10 * d * d),
+               fill={"beta": ("share",), "decay": ("decay",), "K": ("small",)},
+               touched=dict.fromkeys(("W", "U", "u", "du", "dr", "G", "S", "dS"), 0)
+               | dict.fromkeys(("dbeta", "ddecay"), b * h * t),
+               steps=[("std/models/delta_chunks.tile:gated_delta_parts",
+                       ["K", "V", "beta", "decay", *"WUG"], {}),
+                      (of + "history", [*"KWUGSu"], {}),
+                      (of + "back_states", [*"QKWG", "dO", "dS", "du"], {}),
+                      (of + "rows", ["K", "beta", "decay", "du", "dr", "dV"], {}),
+                      (of + "grads", [*"QKV", "beta", "decay", "S", "dS", "dO", "u", "dr", "dQ",
+                                      "dK", "dbeta", "ddecay"], {})])
+    h, p, n = 80, 64, 128
+    yield make("faded_sum_8x4096x80x64_n128", "std/models/ssd_backward.tile:faded_sum_f32",
+               [("Q", "bf16", (b, t, 1, n), "in"), ("K", "bf16", (b, t, 1, n), "in"),
+                ("V", "bf16", (b, t, h, p), "in"), ("fade", "f32", (b, h, t), "in"),
+                ("O", "f32", (b, t, h, p), "out")], {}, "faded_sum",
+               2.0 * b * h * t * (32 * (n + p) + 2 * n * p), fill={"fade": ("decay",)})
+
+
 def _images(make, n=32):
     big, small = (n, 112, 112, 64), (n, 56, 56, 64)
     yield make("max_pool_32x112x112x64", "std/models/pooling.tile:max_pool",
@@ -138,13 +201,21 @@ def _images(make, n=32):
     yield make("causal_conv_8x4096x8192", "std/models/conv_more.tile:causal_conv",
                [("X", *x, "in"), ("F", "f32", (4, 8192), "in"), ("bias", "f32", (8192,), "in"),
                 ("Y", *x, "out")], {}, "causal_conv")
-    x, per = ("bf16", (n, 4096, 32, 16)), ("f32", (n, 32), "out")
+    x, per = ("bf16", (n, 4096, 512)), ("f32", (n, 32), "out")
     yield make("group_norm_32x4096x32x16", "std/models/group_norm.tile:group_norm",
-               [("X", *x, "in"), ("gamma", "f32", (32, 16), "in"), ("beta", "f32", (32, 16), "in"),
+               [("X", *x, "in"), ("gamma", "f32", (512,), "in"), ("beta", "f32", (512,), "in"),
                 ("Y", *x, "out"), ("mean", *per), ("inv", *per)], {"eps": 1e-5}, "group_norm")
+    yield make("group_norm_dx_32x4096x32x16", "std/models/group_norm.tile:group_norm_dx",
+               [("X", *x, "in"), ("dY", *x, "in"), ("gamma", "f32", (512,), "in"),
+                ("mean", *per[:2], "in"), ("inv", *per[:2], "in"), ("dX", *x, "out")], {},
+               "group_norm_dx", fill={"inv": ("share",)})
 
 
 def _others(make):
+    for rows, columns in ((8, 131072), (32, 65536), (1024, 131072)):  # clusters keep them
+        x = ("bf16", (rows, columns))
+        yield make(f"softmax_bf16_{rows}x{columns}", "std/softmax.tile:softmax_bf16",
+                   [("X", *x, "in"), ("Y", *x, "out")], {}, "softmax")
     z = ("bf16", (8192, 28672))
     yield make("gelu_back_8192x28672", "std/models/epilogue_back.tile:gelu_back",
                [("Z", *z, "in"), ("bias", "f32", (28672,), "in"), ("dY", *z, "in"),
@@ -180,5 +251,5 @@ def _others(make):
 
 
 def cases(make):
-    return [case for part in (_products, _attention, _sequences, _images, _others)
+    return [case for part in (_products, _attention, _sequences, _sequences_back, _images, _others)
             for case in part(make)]

@@ -122,22 +122,44 @@ def _retention(t, case):
     return [((q @ k.mT) * worth) @ v]
 
 
-def _gated_delta(t, case):
-    """Of two heads."""
-    q, k, v = (t[x][0, :2].double() for x in "QKV")
-    beta, alpha = t["beta"][0, :2].double(), torch.exp2(t["decay"][0, :2].double())
+def _delta_of(q, k, v, beta, decay):
+    alpha = torch.exp2(decay)
     state, out = torch.zeros(2, k.shape[-1], v.shape[-1], device="cuda").double(), []
     for i in range(q.shape[1]):
         state = state * alpha[:, i, None, None]
         u = (v[:, i] - (state.mT @ k[:, i, :, None])[..., 0]) * beta[:, i, None]
         state = state + k[:, i, :, None] * u[:, None, :]
         out.append((state.mT @ q[:, i, :, None])[..., 0])
-    return [torch.stack(out, 1)]
+    return torch.stack(out, 1)
+
+
+def _gated_delta(t, case):
+    """Of two heads."""
+    return [_delta_of(*(t[x][0, :2].double() for x in (*"QKV", "beta", "decay")))]
+
+
+def _grads(forward, inputs, *given):
+    """What `given` at the results of `forward` gives its inputs."""
+    inputs = [x.double().detach().requires_grad_() for x in inputs]
+    with torch.enable_grad():
+        return list(torch.autograd.grad(forward(*inputs), inputs, [g.double() for g in given]))
+
+
+def _gated_delta_back(t, case):
+    return _grads(_delta_of, [t[x][0, :2] for x in (*"QKV", "beta", "decay")], t["dO"][0, :2])
 
 
 def _rwkv7(t, case):
-    r, w, k, v, a, b = (t[x][0, :, :2].double() for x in "RWKVAB")
-    w, state, out = torch.exp(-torch.exp(w)), t["state_in"][0, :2].double(), []
+    return _rwkv7_of(*(t[x][0, :, :2].double() for x in "RWKVAB"), t["state_in"][0, :2].double())
+
+
+def _rwkv7_back(t, case):
+    return _grads(_rwkv7_of, [t[x][0, :, :2] for x in "RWKVAB"] + [t["state_in"][0, :2]],
+                  t["dY"][0, :, :2], t["dstate_out"][0, :2])
+
+
+def _rwkv7_of(r, w, k, v, a, b, state):
+    w, out = torch.exp(-torch.exp(w)), []
     for i in range(r.shape[0]):
         sa = state @ a[i, :, :, None]
         state = state * w[i, :, None, :] + sa * b[i, :, None, :]
@@ -146,14 +168,34 @@ def _rwkv7(t, case):
     return [torch.stack(out), state]
 
 
-def _selective(t, case):
-    x, dt = (t[n][0, :, :64].double() for n in ("X", "dt"))
-    a, d = -torch.exp(t["A_log"][:64].double()), F.softplus(dt + t["bias"][:64].double())
+def _selective_of(x, dt, a_log, bias, skip, b, c):
+    a, d = -torch.exp(a_log), F.softplus(dt + bias)
     h, out = torch.zeros_like(a), []
     for i in range(x.shape[0]):
-        h = torch.exp(d[i, :, None] * a) * h + (d[i] * x[i])[:, None] * t["Bm"][0, i].double()
-        out.append((h * t["Cm"][0, i].double()).sum(1) + t["skip"][:64].double() * x[i])
-    return [torch.stack(out)]
+        h = torch.exp(d[i, :, None] * a) * h + (d[i] * x[i])[:, None] * b[i]
+        out.append((h * c[i]).sum(1) + skip * x[i])
+    return torch.stack(out)
+
+
+def _channels(t):
+    """The first 64 of the first batch: x, dt, A_log, bias, skip, b, c."""
+    return [t[n][0, :, :64] for n in ("X", "dt")] + [t[n][:64] for n in ("A_log", "bias", "skip")] \
+        + [t["Bm"][0], t["Cm"][0]]
+
+
+def _selective(t, case):
+    return [_selective_of(*(x.double() for x in _channels(t)))]
+
+
+def _selective_back(t, case):
+    return _grads(_selective_of, _channels(t), t["dY"][0, :, :64])[:5]
+
+
+def _faded_sum(t, case):
+    q, k, v = (t[x][0, :, :1].double().transpose(0, 1) for x in "QKV")
+    total = t["fade"][0, :1].double().cumsum(1)
+    worth = torch.exp2((total[:, :, None] - total[:, None, :]).tril()).tril()
+    return [((q @ k.mT) * worth) @ v]
 
 
 def _fft(t, case):
@@ -216,11 +258,21 @@ def _causal(t, case):
 
 
 def _group_norm(t, case):
-    x = t["X"].float()
+    groups = t["mean"].shape[1]
+    x = t["X"].float().unflatten(2, (groups, -1))
     mean = x.mean((1, 3))
     inv = torch.rsqrt(x.var((1, 3), unbiased=False) + case.values["eps"])
-    y = (x - mean[:, None, :, None]) * inv[:, None, :, None] * t["gamma"] + t["beta"]
-    return [y, mean, inv]
+    y = (x - mean[:, None, :, None]) * inv[:, None, :, None]
+    return [y.flatten(2) * t["gamma"] + t["beta"], mean, inv]
+
+
+def _group_norm_dx(t, case):
+    groups = t["mean"].shape[1]
+    x, d = (t[n].float().unflatten(2, (groups, -1)) for n in ("X", "dY"))
+    mean, inv = (t[n][:, None, :, None] for n in ("mean", "inv"))
+    hat, d = (x - mean) * inv, d * t["gamma"].view(groups, -1)
+    along = (d * hat).mean((1, 3), keepdim=True)
+    return [((d - d.mean((1, 3), keepdim=True) - hat * along) * inv).flatten(2)]
 
 
 def _gelu_back(t, case):
@@ -279,7 +331,8 @@ PEERS = {
     "linear_loss": {"torch": lambda t, c: lambda: (t["part"], t["at"], *_linear_loss(t, c))},
     "attention_sinks": {"cudnn": _without_sink},
     "retention": _COPY, "gated_delta": _COPY, "gated_delta_chunks": _COPY, "rwkv7": _COPY,
-    "rwkv7_chunks": _COPY, "selective_scan": _COPY,
+    "rwkv7_chunks": _COPY, "selective_scan": _COPY, "selective_back": _COPY, "rwkv7_back": _COPY,
+    "gated_delta_back": _COPY, "faded_sum": _COPY, "group_norm_dx": _COPY,
     "fft": {"torch": _fft, "copy": copy},
     "max_pool": {"torch": _pool, "copy": copy}, "max_pool_back": _COPY,
     "depthwise": {"cudnn": lambda t, c: lambda: _depthwise(t, c), "copy": copy},
@@ -305,7 +358,10 @@ ANSWERS = {
     "awq": lambda t, c: t["X"].float() @ _unpacked(t, "awq"),
     "linear_loss": lambda t, c: _linear_loss(t, c, torch.Tensor.float),
     "attention_sinks": _answer_sink, "retention": _retention, "gated_delta": _gated_delta,
-    "gated_delta_chunks": _gated_delta, "rwkv7": _rwkv7, "rwkv7_chunks": _rwkv7, "selective_scan": _selective, "fft": _answer_fft,
+    "gated_delta_chunks": _gated_delta, "gated_delta_back": _gated_delta_back, "rwkv7": _rwkv7,
+    "rwkv7_chunks": _rwkv7, "rwkv7_back": _rwkv7_back, "selective_scan": _selective,
+    "selective_back": _selective_back, "faded_sum": _faded_sum, "group_norm_dx": _group_norm_dx,
+    "fft": _answer_fft,
     "max_pool": lambda t, c: [F.max_pool2d(_first(t["X"].float()), 3, 2, 1).permute(0, 2, 3, 1)],
     "max_pool_back": _answer_pool_back,
     "depthwise": lambda t, c: _depthwise(t, c, torch.Tensor.float),
@@ -328,7 +384,13 @@ SEEN = {
     "gated_delta_chunks": lambda t, w, u, g, o: [o[0, :2]],
     "rwkv7": lambda t, y, state: [y[0, :, :2], state[0, :2]],
     "rwkv7_chunks": lambda t, *all: [all[4][0, :, :2], all[-1][0, :2]],
-    "selective_scan": lambda t, y: [y[0, :, :64]], "fft": lambda t, y: [y[:, :64]],
+    "selective_scan": lambda t, y: [y[0, :, :64]], "faded_sum": lambda t, o: [o[0, :, 0][None]],
+    "selective_back": lambda t, h, work, dx, ddt, da, db, dc, dbias, dskip: [
+        dx[0, :, :64], ddt[0, :, :64], da[0, :64], dbias[0, :64], dskip[0, :64]],
+    "rwkv7_back": lambda t, states, work, *all: [x[0, :, :2] for x in all[:6]] + [all[6][0, :2]],
+    "gated_delta_back": lambda t, w, u, rows, du, dr, g, s, ds, dq, dk, dv, dbeta, ddecay: [
+        x[0, :2] for x in (dq, dk, dv, dbeta.sum(0), ddecay.sum(0))],
+    "fft": lambda t, y: [y[:, :64]],
     "max_pool": lambda t, y, at: [y], "causal_conv": lambda t, y: [y[:1]],
     "gelu_back": lambda t, dz, parts: [dz[:, :256], parts[:, :256].sum(0)],
     "greedy": lambda t, place: [t["X"].gather(1, place.long()[:, None])[:, 0]],

@@ -51,6 +51,7 @@ struct Kept {
 
 struct Loops {
   std::vector<OpId> ids;
+  ValueId base;  // they begin `lo` behind it; invalid: behind 0
   int64_t lo = 0, step = 1, turns = 0;
   std::vector<Kept> kept;
   BlockId body(const Function& fn, size_t i) const { return fn.ops[ids[i]].regions[0]; }
@@ -90,19 +91,19 @@ class RowKeeper {
 
   // ---- what is read again --------------------------------------------------------------------
   std::vector<Loops> Find(BlockId block) const {
-    std::map<std::tuple<int64_t, int64_t, int64_t>, Loops> alike;
+    std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, Loops> alike;
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
       if (op.kind != OpKind::kFor) continue;
-      const int64_t* lo = IntConstantOf(fn_, op.operands[0]);
-      const int64_t* hi = IntConstantOf(fn_, op.operands[1]);
-      if (!lo || !hi || *lo >= *hi || !Straight(op)) continue;
+      const std::optional<Bounds> at = BoundsOf(op);
+      if (!at || at->lo >= at->hi || !Straight(op)) continue;
       int64_t length = 0;
       const int64_t step = op.i("step");
-      if (__builtin_sub_overflow(*hi, *lo, &length) || length > kMostTurns * step) continue;
-      Loops& loops = alike[{*lo, *hi, step}];
+      if (__builtin_sub_overflow(at->hi, at->lo, &length) || length > kMostTurns * step) continue;
+      Loops& loops = alike[{at->base, at->lo, at->hi, step}];
       loops.ids.push_back(id);
-      loops.lo = *lo;
+      loops.base = at->base;
+      loops.lo = at->lo;
       loops.step = step;
       loops.turns = (length + step - 1) / step;
     }
@@ -112,6 +113,22 @@ class RowKeeper {
       if (!loops.kept.empty()) out.push_back(std::move(loops));
     }
     return out;
+  }
+  struct Bounds {
+    ValueId base;
+    int64_t lo = 0, hi = 0;
+  };
+  // Numbers; or `base` and a number more: a CTA's part of a loop (ir/passes/split_loops.cc).
+  std::optional<Bounds> BoundsOf(const Op& loop) const {
+    const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
+    const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
+    if (lo && hi) return Bounds{{}, *lo, *hi};
+    const Op* end = fn_.def(loop.operands[1]);
+    if (lo || !end || end->kind != OpKind::kAdd || end->operands[0] != loop.operands[0])
+      return std::nullopt;
+    const int64_t* length = IntConstantOf(fn_, end->operands[1]);
+    if (!length) return std::nullopt;
+    return Bounds{loop.operands[0], 0, *length};
   }
   // Without branches, and nothing says how it is to be pipelined.
   bool Straight(const Op& loop) const {
@@ -186,21 +203,23 @@ class RowKeeper {
     const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
     return x && y ? std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y) : a == b;
   }
-  // Its last coordinate is the position; others do not depend on the turn.
+  // One range of it begins at the position, others do not depend on the turn.
   bool Moves(const Loops& loops, size_t i, const Op& load) const {
     const std::string& modes = load.s("modes");
     if (modes.empty() || modes.back() != 'r' || !fn_.type(load.results[0]).is_tile() ||
         modes.find('f') != std::string::npos)
       return false;
+    int moving = 0;
     for (size_t k = 1; k < load.operands.size(); ++k) {
       const ValueId v = load.operands[k];
-      const bool last = k == modes.size();
       const Op* def = fn_.def(v);
       const bool fixed = !Inside(loops, i, v) || (def && def->kind == OpKind::kConstant);  // a fill
-      if (last ? !IsPosition(loops, i, v) : !fixed) return false;
+      const bool moves = IsPosition(loops, i, v) && k <= modes.size() && modes[k - 1] == 'r';
+      if (!fixed && !moves) return false;
+      moving += moves;
     }
     // Of vectors all rows read the same: caches hold them.
-    return fn_.type(load.results[0]).rank() >= 2;
+    return moving == 1 && fn_.type(load.results[0]).rank() >= 2;
   }
 
   // ---- rows ----------------------------------------------------------------------------------
@@ -396,7 +415,7 @@ class RowKeeper {
       for (int64_t turn = 0; turn < loops.turns; ++turn)
         for (size_t k = 0; k < loops.kept.size(); ++k)
           if (loops.kept[k].in.begin()->first == i)
-            leaders[{k, turn}] = Lead(b, loops, loops.kept[k].in.at(i), turn, choice, out);
+            leaders[{k, turn}] = Lead(b, loops, i, loops.kept[k].in.at(i), turn, choice, out);
       Turns(b, loops, i, choice, leaders, forward, out);
     });
   }
@@ -405,14 +424,21 @@ class RowKeeper {
     return v;
   }
 
+  ValueId Position(Builder& b, const Loops& loops, int64_t turn, std::vector<OpId>& out) {
+    const ValueId by = Added(b.Int(loops.lo + turn * loops.step), out);
+    return loops.base.valid() ? Added(b.Binary(OpKind::kAdd, loops.base, by), out) : by;
+  }
+
   // The first load of a kept tile.
-  ValueId Lead(Builder& b, const Loops& loops, OpId id, int64_t turn, const Choice& choice,
-               std::vector<OpId>& out) {
+  ValueId Lead(Builder& b, const Loops& loops, size_t i, OpId id, int64_t turn,
+               const Choice& choice, std::vector<OpId>& out) {
     const Op load = fn_.ops[id];
     b.SetSpan(load.at);
     std::vector<ValueId> operands = load.operands;
     std::string modes = load.s("modes");
-    operands[modes.size()] = Added(b.Int(loops.lo + turn * loops.step), out);
+    const ValueId position = Position(b, loops, turn, out);
+    for (ValueId& v : operands)
+      if (IsPosition(loops, i, v)) v = position;
     if (load.i("has_fill"))
       if (const Op* fill = fn_.def(operands.back()); fill && fill->kind == OpKind::kConstant)
         operands.back() =
@@ -445,7 +471,7 @@ class RowKeeper {
     for (int64_t turn = 0; turn < loops.turns; ++turn) {
       ValueMap map;
       b.SetSpan(fn_.ops[loops.ids[i]].at);
-      map[args[0]] = Added(b.Int(loops.lo + turn * loops.step), out);
+      map[args[0]] = Position(b, loops, turn, out);
       for (size_t c = 0; c < carried.size(); ++c) map[args[1 + c]] = carried[c];
       for (OpId id : ops) {
         if (fn_.ops[id].kind == OpKind::kYield) {

@@ -17,6 +17,10 @@
 // latency of memory (docs/lowering.md). So loads are made as many turns ahead as bring a thread's
 // bytes in flight to kInFlight. They wait in registers, one for each element.
 //
+// Short vectors that every thread reads beside them (what a turn has of B and C in a selective
+// scan) go along: a turn waits for the last of its loads. Each thread holds all of such a vector,
+// so they are fewer turns ahead, as many as kMostOfVectors registers hold.
+//
 // Where it must not act:
 //   - in programs with products, whose loops have rings;
 //   - where a turn reads that much already;
@@ -42,8 +46,16 @@ namespace {
 constexpr int64_t kInFlight = 64;       // bytes of a thread
 constexpr int64_t kMostAhead = 8;       // turns
 constexpr int64_t kMostRegisters = 16;  // of a thread, for what waits
+constexpr int64_t kMostOfVectors = 48;  // and for short vectors
+constexpr int64_t kShort = 64;          // fewer elements: a thread may hold them all
 constexpr int64_t kTurnsForOne = 4;     // a loop has so many for each that is read ahead
 constexpr int64_t kMostOps = 256;       // of the turns that are written out
+
+// How early loads are made: turns, each written out; and of short vectors, which divides them.
+struct Turns {
+  int64_t tiles = 0;
+  int64_t vectors = 0;
+};
 
 class Ahead {
  public:
@@ -85,7 +97,7 @@ class Ahead {
       if (!op.regions.empty() || op.kind == OpKind::kTranspose || op.kind == OpKind::kScan ||
           op.kind == OpKind::kRearrange)
         return {};
-      if (!IsReadOnlyLoad(fn_, op) || fn_.type(op.results[0]).elements() < kLeast) continue;
+      if (!IsReadOnlyLoad(fn_, op) || !fn_.type(op.results[0]).is_tile()) continue;
       if (op.attr("pin_depth") || op.attr("pin_stage") || op.attr("pin_role")) return {};
       bool moves = false;
       const bool follows =
@@ -96,15 +108,18 @@ class Ahead {
     return loads;
   }
 
+  bool IsShort(OpId load) const { return fn_.type(fn_.ops[load].results[0]).elements() < kShort; }
+
   // Turns ahead, two or more; 0: none.
-  int64_t TurnsAhead(const Op& loop, const std::vector<OpId>& loads) const {
-    int64_t elements = 0, bytes = 0;  // of a turn
+  Turns TurnsAhead(const Op& loop, const std::vector<OpId>& loads) const {
+    int64_t elements = 0, bytes = 0, words = 0;  // of a turn; words: registers of short vectors
     for (OpId id : loads) {
       const Type& type = fn_.type(fn_.ops[id].results[0]);
-      elements += type.elements();
-      bytes += type.elements() * ByteSize(type.dtype);
+      const int64_t size = type.elements() * ByteSize(type.dtype);
+      (IsShort(id) ? words : elements) += IsShort(id) ? (size + 3) / 4 : type.elements();
+      if (!IsShort(id)) bytes += size;
     }
-    if (elements == 0) return 0;
+    if (elements == 0) return {};
     const auto of_thread = [&](int64_t n) { return std::max<int64_t>(1, n / threads_); };
     int64_t turns =
         std::min({kMostAhead, kInFlight / of_thread(bytes), kMostRegisters / of_thread(elements)});
@@ -114,7 +129,12 @@ class Ahead {
     if (lo && hi && !__builtin_sub_overflow(*hi, *lo, &length))
       turns = std::min(turns, length / loop.i("step") / kTurnsForOne);
     turns = std::min(turns, kMostOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
-    return bytes / threads_ >= kInFlight || turns < 2 ? 0 : turns;
+    if (bytes / threads_ >= kInFlight || turns < 2) return {};
+    // One turn fewer where its number has the better divisor.
+    int64_t vectors = std::min(turns, words ? kMostOfVectors / words : turns);
+    while (vectors > 1 && turns % vectors > 1) --vectors;
+    if (vectors > 0) turns -= turns % vectors;
+    return {turns, vectors};
   }
 
   // The load and what makes its position, for the position in `map`.
@@ -143,9 +163,12 @@ class Ahead {
 
   void Loop(OpId id) {
     const BlockId body = Body(id), block = fn_.ops[id].block;
-    const std::vector<OpId> loads = LoadsOf(body);
-    const int64_t ahead = TurnsAhead(fn_.ops[id], loads);
-    if (ahead == 0) return;
+    std::vector<OpId> loads = LoadsOf(body);
+    const Turns turns = TurnsAhead(fn_.ops[id], loads);
+    const int64_t ahead = turns.tiles;
+    if (ahead < 2) return;
+    if (turns.vectors == 0) std::erase_if(loads, [&](OpId load) { return IsShort(load); });
+    const auto depth = [&](OpId load) { return IsShort(load) ? turns.vectors : ahead; };
     const Op loop = fn_.ops[id];  // a copy: adding moves the ops
     const int64_t step = loop.i("step");
     const auto later = [&](Builder& b, ValueId from, int64_t turns) {
@@ -166,18 +189,19 @@ class Ahead {
       std::vector<ValueId> operands = loop.operands;
       operands[1] = middle;
       for (int64_t t = 0; t < ahead; ++t)
-        for (OpId load : loads) operands.push_back(load_at(b, load, later(b, lo, t)));
+        for (OpId load : loads)
+          if (t < depth(load)) operands.push_back(load_at(b, load, later(b, lo, t)));
       std::vector<Type> types;
       for (size_t i = 2; i < operands.size(); ++i) types.push_back(fn_.type(operands[i]));
       made = b.Add(OpKind::kFor, std::move(operands), std::move(types), loop.attrs);
       fn_.ops[made].set("step", ahead * step);
       MayBeEmpty(made);
-      Turns(
+      WriteOut(
           made, id, loads,
           [&](Builder& turn, int64_t t, OpId load, ValueId position) {
-            return load_at(turn, load, later(turn, position, t));
+            return load_at(turn, load, later(turn, position, t + depth(load)));
           },
-          ahead);
+          turns);
     });
     // What is left of the loop begins where the other ends.
     Op& rest = fn_.ops[id];
@@ -197,30 +221,35 @@ class Ahead {
   }
 
   // The turns of the loop in the body of `made`. Each uses what was loaded for it, and then loads
-  // for the turn that will have its place.
+  // for the turn that will have its place: `load_at(turn, load, position)`.
   template <typename F>
-  void Turns(OpId made, OpId id, const std::vector<OpId>& loads, F&& load_at, int64_t ahead) {
+  void WriteOut(OpId made, OpId id, const std::vector<OpId>& loads, F&& load_at, Turns turns) {
     const BlockId from = Body(id), body = fn_.AddBlock(made);
     fn_.ops[made].regions.push_back(body);
     const std::vector<ValueId> args = fn_.blocks[from].args;
     const ValueId position = fn_.AddArg(body, Type::Scalar(DType::kI64), fn_.values[args[0]].name);
-    std::vector<ValueId> carried, loaded, next;
+    std::vector<ValueId> carried;
     for (size_t i = 1; i < args.size(); ++i)
       carried.push_back(fn_.AddArg(body, fn_.type(args[i]), fn_.values[args[i]].name));
-    for (int64_t t = 0; t < ahead; ++t)
-      for (OpId load : loads) {
-        const ValueId result = fn_.ops[load].results[0];
-        loaded.push_back(fn_.AddArg(body, fn_.type(result), fn_.values[result].name));
+    // What each load has brought: slots of the turns t, t + depth, …
+    std::vector<std::vector<ValueId>> slots(loads.size());
+    for (int64_t t = 0; t < turns.tiles; ++t)
+      for (size_t l = 0; l < loads.size(); ++l) {
+        if (IsShort(loads[l]) && t >= turns.vectors) continue;
+        const ValueId result = fn_.ops[loads[l]].results[0];
+        slots[l].push_back(fn_.AddArg(body, fn_.type(result), fn_.values[result].name));
       }
+    const auto slot = [&](size_t l, int64_t t) -> ValueId& {
+      return slots[l][static_cast<size_t>(t) % slots[l].size()];
+    };
     Builder b(fn_, body);
     b.SetSpan(fn_.ops[id].at);
     const int64_t step = fn_.ops[id].i("step");
-    for (int64_t t = 0; t < ahead; ++t) {
+    for (int64_t t = 0; t < turns.tiles; ++t) {
       ValueMap map;
       map[args[0]] = t ? b.Binary(OpKind::kAdd, position, b.Int(t * step)) : position;
       for (size_t i = 0; i < carried.size(); ++i) map[args[1 + i]] = carried[i];
-      for (size_t l = 0; l < loads.size(); ++l)
-        map[fn_.ops[loads[l]].results[0]] = loaded[static_cast<size_t>(t) * loads.size() + l];
+      for (size_t l = 0; l < loads.size(); ++l) map[fn_.ops[loads[l]].results[0]] = slot(l, t);
       const std::vector<OpId> ops = fn_.blocks[from].ops;
       for (OpId op : ops) {
         if (std::find(loads.begin(), loads.end(), op) != loads.end()) continue;
@@ -228,13 +257,14 @@ class Ahead {
       }
       for (size_t i = 0; i < carried.size(); ++i)
         carried[i] = At(map, fn_.ops[ops.back()].operands[i]);
-      for (OpId load : loads) next.push_back(load_at(b, ahead + t, load, position));
+      for (size_t l = 0; l < loads.size(); ++l) slot(l, t) = load_at(b, t, loads[l], position);
     }
-    carried.insert(carried.end(), next.begin(), next.end());
+    for (int64_t t = 0; t < turns.tiles; ++t)
+      for (size_t l = 0; l < loads.size(); ++l)
+        if (t < std::ssize(slots[l])) carried.push_back(slots[l][static_cast<size_t>(t)]);
     b.Yield(std::move(carried));
   }
 
-  static constexpr int64_t kLeast = 64;  // elements of a tile that many threads load
   Function& fn_;
   PassContext& cx_;
   int64_t threads_ = 128;

@@ -20,6 +20,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -142,9 +143,30 @@ class Split {
     }
   }
 
+  // A CTA's turns. Parts of one length, which is known, say so (ir/passes/keep_rows.cc).
+  std::pair<ValueId, ValueId> PartOf(Builder& b, const Op& loop, ValueId z) const {
+    const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
+    const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
+    int64_t all = 0;
+    if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &all) || all <= 0 ||
+        all % (loop.i("step") * ctas_) != 0)
+      return TurnsOf(b, loop, z, ctas_);
+    const ValueId length = b.Int(all / ctas_);
+    const ValueId begin =
+        b.Binary(OpKind::kAdd, loop.operands[0], b.Binary(OpKind::kMul, z, length));
+    return {begin, b.Binary(OpKind::kAdd, begin, length)};
+  }
+
   void Loop(Builder& b, OpId id, ValueId z, const std::vector<OpId>& behind, Forwarding& forward) {
     const Op loop = fn_.ops[id];
-    const auto [begin, end] = TurnsOf(b, loop, z, ctas_);
+    // Loops alike have one part, so what they read again can be kept.
+    const auto number = [&](size_t i) {
+      const int64_t* known = IntConstantOf(fn_, loop.operands[i]);
+      return known ? std::pair(ValueId(), *known) : std::pair(loop.operands[i], int64_t{0});
+    };
+    const auto [known, fresh] = turns_.try_emplace({number(0), number(1), loop.i("step")});
+    if (fresh) known->second = PartOf(b, loop, z);
+    const auto [begin, end] = known->second;
     std::vector<ValueId> operands = loop.operands;
     operands[0] = begin, operands[1] = end;
     const auto found = parts_.find(id);
@@ -187,9 +209,11 @@ class Split {
   const int64_t ctas_;
   const Uses uses_;
   const OpId grid_;
-  std::map<OpId, LoopParts> parts_;  // by loop that carries something
-  std::map<ValueId, int> written_;   // in how many places, by tensor
-  std::set<OpId> moved_;             // from behind a loop to its end
+  std::map<OpId, LoopParts> parts_;           // by loop that carries something
+  using Bound = std::pair<ValueId, int64_t>;  // or a number
+  std::map<std::tuple<Bound, Bound, int64_t>, std::pair<ValueId, ValueId>> turns_;
+  std::map<ValueId, int> written_;  // in how many places, by tensor
+  std::set<OpId> moved_;            // from behind a loop to its end
 };
 
 }  // namespace

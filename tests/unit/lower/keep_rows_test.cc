@@ -145,6 +145,36 @@ TEST(KeepRows, SmallRowsStayInRegisters) {
 }
 
 // The copy engine cannot gather; a single row it can bring from wherever it is.
+// Columns that two loops walk down: the turn's range is not the last one.
+TEST(KeepRows, ColumnsAreKeptToo) {
+  std::string text = With(kRows, "[R, 3000] align", "[3000, R] align");
+  for (const char* column : {"%c", "%d"})
+    text = With(
+        text,
+        std::string("load %X, %r, ") + column + " {modes = \"rr\", sizes = [8, 256]} : f32[8, 256]",
+        std::string("load %X, ") + column +
+            ", %r {modes = \"rr\", sizes = [256, 8]} : f32[256, 8]");
+  text = With(text, "axis = 1", "axis = 0");
+  text = With(text, "broadcast %mean {axes = [0]} : f32[8, 256]",
+              "broadcast %mean {axes = [1]} : f32[256, 8]");
+  text = With(text, "sub %z, %mb : f32[8, 256]", "sub %z, %mb : f32[256, 8]");
+  text = With(text, "store %Y, %y, %r, %stop, %d, %f {modes = \"rr\", sizes = [8, 256]}",
+              "store %Y, %y, %d, %f, %r, %stop {modes = \"rr\", sizes = [256, 8]}");
+  const Function before = Parsed(With(text, "3000", "1000"));
+  const Function after = Keep(before, 1);
+  EXPECT_EQ(Count(after, OpKind::kFor), 0);
+  EXPECT_EQ(LoadsOfX(after), Marked(after, 0) == 0 ? 4 : 8);
+  InterpretInputs in;
+  in.tensors["X"] = Numbers(DType::kF32, {1000, 21}, 3);
+  in.tensors["I"] = TensorValue::Zeros(DType::kI32, {21});
+  in.tensors["Y"] = TensorValue::Zeros(DType::kF32, {1000, 21});
+  in.tensors["S"] = TensorValue::Zeros(DType::kF32, {21});
+  in.tensors["W"] = TensorValue::Zeros(DType::kF32, {21, 21});
+  in.dims = {{"R", 21}};
+  InterpretInputs again = in;
+  EXPECT_EQ(Interpreted(before, std::move(in), "Y"), Interpreted(after, std::move(again), "Y"));
+}
+
 TEST(KeepRows, OneGatheredRowIsARange) {
   const Function before = Parsed(Gathered(With(kRows, "3000", "6000")));
   const Function after = Keep(before, 1);

@@ -79,6 +79,42 @@ TEST(ReadAhead, TurnsAreWrittenOutAndUseWhatWasLoadedBefore) {
           << turns << ' ' << channels;
 }
 
+// A vector that all threads read goes along, fewer turns ahead: 12 elements of f32 are 12 registers
+// of the 48, so four turns, which divide eight. Of 40 there is room for one.
+TEST(ReadAhead, ShortVectorsGoAlong) {
+  for (const auto& [size, ahead] : {std::pair("12", 4), std::pair("40", 1), std::pair("60", 0)}) {
+    std::string text =
+        With(kScan, "  param dim %T",
+             "  param tensor %B: tensor<f32, 2> in [T, " + std::string(size) +
+                 "] align=16 stride_align=16 contiguous=1 last_align=4\n  param dim %T");
+    text = With(text, "        %ah =",
+                "        %b = load %B, %t, %0 {modes = \"sr\", sizes = [1, " + std::string(size) +
+                    "]} : f32[" + size +
+                    "]\n        %all = reduce %b {kind = \"sum\", axis = 0} : f32\n"
+                    "        %many = broadcast %all {axes = []} : f32[128]\n        %ah =");
+    text = With(text, "add %ah, %x :", "add %ah, %many :");
+    text = With(text, "%a, %h :", "%a, %x :");
+    const Function before = Parsed(text);
+    const Function after = Changed(ReadAhead, before, ahead ? 3 : 2);
+    const std::vector<OpId> loops = LoopsOf(after);
+    ASSERT_EQ(loops.size(), 2u);
+    EXPECT_EQ(after.ops[loops[0]].i("step"), 8);
+    EXPECT_EQ(LoadsIn(after, loops[0]), 24);
+    EXPECT_EQ(after.ops[loops[0]].operands.size(), 2u + 1 + 16 + static_cast<size_t>(ahead));
+    const auto made = [&](const Function& fn, int64_t turns) {
+      InterpretInputs in;
+      in.tensors["A"] = TensorValue::Random(DType::kF32, {turns, 130}, 3);
+      in.tensors["X"] = TensorValue::Random(DType::kF32, {turns, 130}, 4);
+      in.tensors["B"] = TensorValue::Random(DType::kF32, {turns, std::stol(size)}, 5);
+      in.tensors["Y"] = TensorValue::Zeros(DType::kF32, {turns, 130});
+      in.dims = {{"T", turns}, {"C", 130}};
+      return Interpreted(fn, std::move(in), "Y");
+    };
+    for (int64_t turns : {0, 1, 7, 8, 9, 16, 31})
+      EXPECT_EQ(made(before, turns), made(after, turns)) << size << ' ' << turns;
+  }
+}
+
 TEST(ReadAhead, LoopsThatBeginAnywhereAndGoBackwards) {
   // Positions T - 1 - t of turns 3, 5, …
   std::string text =

@@ -5,6 +5,7 @@
 #include "ir/passes/split_loops.h"
 
 #include "ir/clean_up.h"
+#include "ir/passes/passes.h"
 #include "ir/passes/split_reductions.h"
 #include "tests/unit/lower/helper.h"
 
@@ -103,6 +104,34 @@ TEST(SplitLoops, AllGetWhatTheFirstWrites) {
   }
   EXPECT_EQ(all, 2);
   EXPECT_EQ(loops, 1);
+}
+
+// Parts of one known length keep what their loops read again: four tiles are loaded once, and a
+// loop that reads with another fill stays.
+TEST(SplitLoops, PartsOfOneLengthAreReadOnce) {
+  std::string text = With(kLongRows, "[R, C] align=16 stride_align=4 contiguous=1 last_align=1",
+                          "[R, 512] align=16 stride_align=16 contiguous=1 last_align=4");
+  text = With(text, "for %0, %C", "for %0, %end");
+  text = With(text, "min %ce, %C", "min %ce, %end");
+  text = With(text, "    %2 = ", "    %end = constant {value = 512} : i64\n    %2 = ");
+  const Function before = Parsed(text);
+  const Function split = InParts(before, 4);
+  DiagSink diags;
+  PassContext cx{diags, H200(), 0};
+  Function after = split;
+  ASSERT_TRUE(KeepRows(after, cx).ok());
+  ExpectVerified(after);
+  EXPECT_EQ(cx.changes, 1);
+  EXPECT_EQ(Count(split, OpKind::kFor), 3);
+  EXPECT_EQ(Count(after, OpKind::kFor), 1);
+  EXPECT_EQ(Count(after, OpKind::kLoad), 4 + 1);
+  for (const char* tensor : {"Y", "S"})
+    EXPECT_EQ(Made(before, tensor, 5, 512), Made(after, tensor, 5, 512));
+  // 480 columns are 15 turns, not the same for all.
+  Function uneven = InParts(Parsed(With(text, "512", "480")), 4);
+  PassContext none{diags, H200(), 0};
+  ASSERT_TRUE(KeepRows(uneven, none).ok());
+  EXPECT_EQ(none.changes, 0);
 }
 
 std::string Why(const std::string& text) {
