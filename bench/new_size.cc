@@ -396,6 +396,7 @@ int main(int argc, char** argv) {
   app.add_flag("--small", o.small, "small sizes");
   app.add_option("--slack", o.slack, "fail above so many times what was promised");
   CLI11_PARSE(app, argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was said stands, should somebody end it
   Server server(o);
   if (!server.Open()) return 3;
   if (o.only.empty()) return server.Run() ? 0 : 1;
