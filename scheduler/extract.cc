@@ -173,16 +173,12 @@ class Extractor {
     return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
   }
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
-  // Bytes of a tile as threads and columns have it: rows of accumulators (in tensor memory), and of
-  // what is computed of them, are padded to its lanes.
+  // As threads and columns have it: rows of products and of what is made of them are padded.
   int64_t Spread(ValueId v) const {
+    if (!tensor_memory_) return HeldBytes(target_, fn_, v, Sliced(v) ? slices_ : 1);
     const Type& type = fn_.type(v);
-    const int64_t parts = Sliced(v) ? slices_ : 1;
-    if (!tensor_memory_)
-      return static_cast<int64_t>(static_cast<double>(Bytes(v)) *
-                                  HeldTimes(target_, fn_, v, parts));
     if (accumulators_.count(type.shape) == 0) return Bytes(v);
-    const int64_t rows = type.shape[0] / parts;
+    const int64_t rows = type.shape[0] / (Sliced(v) ? slices_ : 1);
     return Bytes(v) * ir::StagedRows(target_.matrix_unit.kind, type.dtype, rows) / rows;
   }
 

@@ -70,6 +70,12 @@ double HeldTimes(const ir::Target& target, const ir::Function& fn, ValueId v, in
                     : 1;
 }
 
+int64_t HeldBytes(const ir::Target& target, const ir::Function& fn, ValueId v, int64_t parts) {
+  const ir::Type& type = fn.type(v);
+  const int64_t bytes = CeilDiv(type.elements() / parts * ir::Info(type.dtype).bits, 8);
+  return static_cast<int64_t>(static_cast<double>(bytes) * HeldTimes(target, fn, v, parts));
+}
+
 bool IsMemory(OpKind kind) {
   return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
 }
