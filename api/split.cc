@@ -67,7 +67,8 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
 }
 
 std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
-  return choice.once ? std::string(kOnce) : schedule;
+  if (!choice.once) return schedule;
+  return std::string(choice.share_copies ? kClusters : kOnce);
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

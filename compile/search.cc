@@ -135,17 +135,11 @@ class Search {
                        });
   }
 
-  // Do products go on while threads do something else?
-  bool Flies() const { return request_.target->unit().completion != ir::Completion::kAtOnce; }
-
   // Of a program whose sums lie in tensor memory the solver does not know what the assembler wants
   // beside tiles: where that is all that is missing, it gets that much less.
-  // Elsewhere the lowering may count more beside tiles than the solver did.
   bool LacksLittle(const Refusal& why, const Strategy& s) const {
-    const int64_t lacks = why.needed - why.available;
-    if (why.resource != Resource::kRegisters) return false;
-    return lacking_ > 0 ? s.withheld_registers == lacking_ && lacks <= lacking_
-                        : lacks <= s.withheld_registers && Flies();
+    return why.resource == Resource::kRegisters && s.withheld_registers == lacking_ &&
+           why.needed - why.available <= lacking_;
   }
 
   std::optional<Compiled> Try(Decision* decision, DiagSink& said) {

@@ -173,11 +173,11 @@ class Extractor {
     return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
   }
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
-  // As threads and columns have it: rows of products and of what is made of them are padded.
+  // Bytes of a tile as threads and columns have it: rows of accumulators in tensor memory, and of
+  // what is computed of them, are padded to its lanes.
   int64_t Spread(ValueId v) const {
-    if (!tensor_memory_) return HeldBytes(target_, fn_, v, Sliced(v) ? slices_ : 1);
     const Type& type = fn_.type(v);
-    if (accumulators_.count(type.shape) == 0) return Bytes(v);
+    if (!tensor_memory_ || accumulators_.count(type.shape) == 0) return Bytes(v);
     const int64_t rows = type.shape[0] / (Sliced(v) ? slices_ : 1);
     return Bytes(v) * ir::StagedRows(target_.matrix_unit.kind, type.dtype, rows) / rows;
   }
@@ -206,7 +206,7 @@ class Extractor {
         machine.smem_bytes = std::max<int64_t>(0, machine.smem_bytes - bytes);
       else
         machine.max_regs_per_thread = std::max<int64_t>(
-            0, machine.max_regs_per_thread - Registers(Spread(live.value), kComputeWarps));
+            0, machine.max_regs_per_thread - Registers(Bytes(live.value), kComputeWarps));
     }
   }
 

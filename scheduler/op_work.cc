@@ -50,31 +50,7 @@ double AtOnce(const ir::Target& target, const ir::Function& fn, const Op& op) {
   return pairs ? 2 : 1;
 }
 
-// Do instructions have rows that threads hold?
-bool PadsRows(const ir::Target& target) {
-  return target.unit().completion != ir::Completion::kAtOnce &&
-         !ir::InTensorMemory(target.matrix_unit.kind);
-}
-
 }  // namespace
-
-double HeldTimes(const ir::Target& target, const ir::Function& fn, ValueId v, int64_t parts) {
-  const ir::Type& type = fn.type(v);
-  if (!type.is_tile() || type.shape.empty() || parts < 1) return 1;
-  const int64_t whole = std::max(kLeastRows, target.unit().rows), rows = type.shape[0] / parts;
-  if (rows < 1 || rows % whole == 0 || !PadsRows(target)) return 1;
-  const bool of_product = std::any_of(fn.ops.begin(), fn.ops.end(), [&](const Op& op) {
-    return op.kind == OpKind::kDot && fn.type(op.results[0]).shape[0] == type.shape[0];
-  });
-  return of_product ? static_cast<double>(CeilDiv(rows, whole) * whole) / static_cast<double>(rows)
-                    : 1;
-}
-
-int64_t HeldBytes(const ir::Target& target, const ir::Function& fn, ValueId v, int64_t parts) {
-  const ir::Type& type = fn.type(v);
-  const int64_t bytes = CeilDiv(type.elements() / parts * ir::Info(type.dtype).bits, 8);
-  return static_cast<int64_t>(static_cast<double>(bytes) * HeldTimes(target, fn, v, parts));
-}
 
 bool IsMemory(OpKind kind) {
   return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
@@ -93,18 +69,12 @@ ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const Op& op,
                 const std::function<int64_t(ValueId)>& share) {
   auto elements = [&](ValueId v) { return fn.type(v).elements() / share(v); };
   ir::Work work;
-  // A tile of one warpgroup is not padded: what such tiles take was measured with its own rows
-  // (`chain_percent`). H200, 300 queries of D 128: 80 rows took 22.8 us, 16.9 as 80 and 22 as 128.
-  const auto held = [&](ValueId v) {
-    const ir::Type& type = fn.type(v);
-    const bool several = !type.shape.empty() && type.shape[0] > kLeastRows;
-    return static_cast<double>(elements(v)) * (several ? HeldTimes(target, fn, v, share(v)) : 1);
-  };
   for (ValueId v : op.operands)
-    if (fn.type(v).is_tile()) work.elements = std::max(work.elements, held(v));
+    if (fn.type(v).is_tile())
+      work.elements = std::max(work.elements, static_cast<double>(elements(v)));
   for (ValueId v : op.results) {
-    work.elements = std::max(work.elements, held(v));
-    work.rows += held(v);
+    work.elements = std::max(work.elements, static_cast<double>(elements(v)));
+    work.rows += static_cast<double>(elements(v));
   }
   if (op.kind == OpKind::kDot) {
     // The tensor core works on whole instructions.

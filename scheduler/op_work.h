@@ -20,11 +20,6 @@ std::string CostName(const ir::Function& fn, const ir::Op& op);
 // reading operands takes.
 ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const ir::Op& op,
                 const std::function<int64_t(ir::ValueId)>& share);
-// As often as its rows say threads hold a tile's elements: rows of what products make, and of what
-// is computed of them, are padded to whole instructions, each of `parts` for itself.
-double HeldTimes(const ir::Target& target, const ir::Function& fn, ir::ValueId v, int64_t parts);
-// … and of one part the bytes.
-int64_t HeldBytes(const ir::Target& target, const ir::Function& fn, ir::ValueId v, int64_t parts);
 // An op of the graph with these costs.
 GraphOp CostedOp(const ir::OpCost& cost, const ir::Work& work, Span at);
 

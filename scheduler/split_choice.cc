@@ -216,7 +216,7 @@ class Forms::Kept {
       }
     };
     const bool room = choice.whole_flops > 0 && alone->ctas <= target_.limits.sms;
-    choice.once = room && !choice.share_copies && !choice.stays;
+    choice.once = room && !choice.stays;
     share(plain_, *alone, 1);
     choice.once = choice.once && choice.ctas == 1;
     if (const auto [pack, packed] = ChoosePack(model); pack > 1) {
