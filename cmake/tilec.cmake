@@ -1,5 +1,3 @@
-include(${CMAKE_CURRENT_LIST_DIR}/at_once.cmake)
-
 # tilec_library(NAME SOURCES … [DEPS …] [PRIVATE_DEPS …]): a static library with the house's flags.
 function(tilec_flags target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers
@@ -10,7 +8,6 @@ function(tilec_flags target)
   # The emulator and the interpreter promise bit-exact arithmetic: no silent contraction to FMA.
   target_compile_options(${target} PRIVATE -ffp-contract=off)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE ${PROJECT_BINARY_DIR})
-  tilec_ahead(${target} ${ARGN})
 endfunction()
 
 function(tilec_library name)
@@ -18,7 +15,6 @@ function(tilec_library name)
   add_library(tilec_${name} STATIC ${A_SOURCES})
   tilec_flags(tilec_${name})
   target_link_libraries(tilec_${name} PUBLIC ${A_DEPS} PRIVATE ${A_PRIVATE_DEPS})
-  tilec_at_once(tilec_${name} ${A_SOURCES})
 endfunction()
 
 # tilec_together(OUT NAME SOURCES …): files of this folder as a few translation units, so that the
@@ -59,7 +55,7 @@ function(tilec_test name)
   cmake_parse_arguments(A "" "SHARDS;LABEL" "SOURCES;APART;DEPS" ${ARGN})
   tilec_together(sources ${name} ${A_SOURCES})
   add_executable(${name} ${sources} ${A_APART})
-  tilec_flags(${name} test)
+  tilec_flags(${name})
   target_link_libraries(${name} PRIVATE ${A_DEPS} GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE TILEC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT A_SHARDS)
