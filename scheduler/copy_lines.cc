@@ -147,7 +147,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     stored += bytes;
     // Tiles of 184 columns of 16 bits meet amid sectors. (H200, e4m3 23437x3312x32: 66 us in
     // 256x184, 48 in 128x256; 90x44280x8: 11.2 in 96x168, 5.6 said, 10.3 in 128x256.)
-    const bool amid = tile.shape.back() * size % kSectorBytes != 0;
+    const bool amid = !tile.shape.empty() && tile.shape.back() * size % kSectorBytes != 0;
     if (amid || (known != start_of.end() && known->second < kSectorBytes)) cut += bytes;
     if (!store.tma || store.smem.panel_cols == 0) continue;
     const double boxes = std::ceil(static_cast<double>(tile.shape.back()) /
