@@ -65,6 +65,7 @@ class Counter {
           const CountOptions& options)
       : fn_(fn),
         cached_bytes_(target.model.cached_bytes),
+        sms_(static_cast<double>(target.limits.sms)),
         edges_(options.edges),
         scalars_(static_cast<size_t>(fn.values.size())),
         extents_(static_cast<size_t>(fn.values.size())),
@@ -107,12 +108,14 @@ class Counter {
 
   double Again() const {
     constexpr double kOnce = 1.5;  // times that tiles over an edge may come to
+    // Instances of one round that load the same share it: a round brings a tensor once at most.
+    const double rounds = static_cast<double>(out_.instances) / std::max(1.0, sms_);
     double held = 0, again = 0;
     for (const auto& [tensor, moved] : loaded_) {
       const double least = Least(tensor, moved);
       if (moved < kOnce * least) continue;
       held += least;
-      again += moved - least;
+      again += std::min(moved, std::max(1.0, rounds) * least) - least;
     }
     return held > static_cast<double>(cached_bytes_) ? again : 0;
   }
@@ -496,6 +499,7 @@ class Counter {
 
   const Function& fn_;
   const double cached_bytes_;  // what L2 keeps of a tensor between reads
+  const double sms_;
   const bool edges_;
   std::vector<Scalar> scalars_;
   std::vector<Extents> extents_;

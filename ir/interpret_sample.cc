@@ -10,7 +10,9 @@
 //      more, every op's result moved at random within the op's own bound and then rounded
 //      (Monte Carlo arithmetic: D. S. Parker, "Monte Carlo arithmetic: exploiting randomness in
 //      floating-point arithmetic", UCLA CSD-970002, 1997). The bound is kSampleFactor times the
-//      larger of the element's largest deviation and the rms of all such deviations of the tensor.
+//      larger of the element's largest deviation and the rms of all such deviations of the tensor,
+//      and an ulp of the element at least: near a tie an executor may round to the other side where
+//      no sample did.
 //
 // What neither decides is undecided: no digit of it is determined by the program. A sampled bound
 // is an estimate, not a proof, and is reported under its own name.
@@ -89,9 +91,12 @@ struct Output {
     const double usual = n > 0 ? std::sqrt(sum / static_cast<double>(n)) : 0;
     for (size_t k = 0; k < asked.size(); ++k) {
       const size_t i = asked[k];
-      const double e = kSampleFactor * std::max(deviation[k], usual);
+      const FloatFormat& format = FormatOf(value->dtype);
+      const double deviates = kSampleFactor * std::max(deviation[k], usual);
+      const double size = std::fabs(value->v[i]);
+      const double e = std::max(deviates, 2 * HalfUlp(format, size + deviates));
       if (!std::isfinite(e) || Vague(i, e)) continue;
-      if (std::fabs(value->v[i]) + e > FormatOf(value->dtype).max_finite) continue;  // or infinite
+      if (size + e > format.max_finite) continue;  // or infinite
       if (value->e.empty()) value->e.assign(value->v.size(), 0.0f);
       if (value->sampled.empty()) value->sampled.assign(value->v.size(), 0);
       value->e[i] = Up(e);

@@ -27,7 +27,8 @@ struct SplitChoice {
   int64_t pack = 1;           // instances whose rows are one tile
   bool share_copies = false;  // in clusters, in place of walking over tiles
   bool stays = false;         // tiles take unequally long, and CTAs that walk over them gain
-  bool once = false;  // every tile has an SM: there is nothing to walk over (also in clusters)
+  bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
+                      // over tiles brings too much again
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many
   double whole_flops = 0;       // of products, with edges as whole tiles

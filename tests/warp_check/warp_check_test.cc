@@ -34,6 +34,8 @@ struct Counts {
   std::map<std::string, int> codes, reasons;
 };
 
+constexpr int kNeverAgreed = 100;  // loops around a wait: no program has so many
+
 class Tester {
  public:
   Tester(ir::Target target, bool all, std::string only)
@@ -60,11 +62,16 @@ class Tester {
       fmt::print("{:7.2f} ms {:6} states {:8} ops  {} {}\n", ms.count(), stats.states, stats.ops,
                  call.kernel, schedule);
     }
-    // What ops are good for says the walk that forgets least.
+    // What ops are good for says the walk that forgets least: what relates iterations, if that is a
+    // proof; else what roles agree on.
     ir::WarpCheckOptions together(target_);
     together.apart = false;
     ir::WarpVerdict whole = ir::ProveWarps(fn, together);
     if (whole.proof == ir::WarpProof::kProved) stats = std::move(whole.stats);
+    ir::WarpCheckOptions related = together;
+    related.agree_depth = kNeverAgreed;
+    ir::WarpVerdict least = ir::ProveWarps(fn, related);
+    if (least.proof == ir::WarpProof::kProved) stats = std::move(least.stats);
     if (whole.proof == ir::WarpProof::kRefuted) {
       ++counts_.survived;
       fmt::print("PROVED only with slots apart: {} {}\n", call.kernel, schedule);

@@ -44,8 +44,9 @@ def signature(kernel):
     if made:  # of a pattern with a function
         text = re.sub(r"^(kernel %s)<\w+: fn>" % made[1], r"\1", text, flags=re.M)
         name = made[1]
-    elif re.search(r"^kernel %s<T in [^>]*\b%s\b" % (of, dtype), text, re.M):
-        text = re.sub(r"\bT\[", dtype + "[", re.sub(r"<T in [^>]*>", "", text))
+    elif typed := re.search(r"^kernel %s<(\w) in [^>]*\b%s\b" % (of, dtype), text, re.M):
+        text = re.sub(r"<%s in [^>]*>" % typed[1], "", text)
+        text = re.sub(r"\b%s\[" % typed[1], dtype + "[", text)
         name = of
     found = re.search(r"^kernel %s\(([^)]*)\)" % name, text, re.M)
     if not found:

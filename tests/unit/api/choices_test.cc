@@ -60,6 +60,18 @@ TEST_F(ChoicesTest, TilesThatAllHaveAnSmAreNotWalkedOver) {
   EXPECT_FALSE(once(Gemm(17, 16, 16, 32, 16, 32), {}));
 }
 
+// 270 heads have 612 MB of keys and values: CTAs that stay go through all of them in each round.
+TEST_F(ChoicesTest, CausalHeadsThatNoCacheHoldsAreNotWalkedOver) {
+  Load("std/attention.tile", "attention");
+  const auto choice = [&](const Heads& of) {
+    return SplitFor(loaded_, signature_, ByModel(), Attention(of, 128, 128));
+  };
+  EXPECT_TRUE(choice({45, 6, 6, 4432, 4432, 128, true}).once);
+  EXPECT_FALSE(choice({45, 6, 6, 4432, 4432, 128, false}).once);  // all are equally long
+  for (const int64_t s : {2048, 4096, 8192, 16384})
+    EXPECT_FALSE(choice({1, 64, 8, s, s, 128, true}).once) << s;
+}
+
 TEST_F(ChoicesTest, WhoHasATileForEachCtaIsCompiledSo) {
   Load("std/matmul.tile", "gemm");
   Call call = Gemm(17, 16, 16, 32, 16, 32);

@@ -165,7 +165,7 @@ TEST_F(MeasuredKernel, WhatIsMeasuredBesideTakesItsPlaceAtALaterLaunch) {
   for (const char* tune : {"model:improve", "classes:improve"}) {
     Kernel kernel = Make(tune, kProduct);
     const auto model = Make("model", kProduct).Emit("ptx", Product());
-    const auto larger = Make("default", kProduct).Emit("ptx", Product().Set("BM", 128));
+    const auto larger = Make("model", kProduct).Emit("ptx", Product().Set("BM", 128));
     ASSERT_NE(*model, *larger);
     const auto bound = kernel.Bind(*device_, Product());
     ASSERT_TRUE(bound.ok());

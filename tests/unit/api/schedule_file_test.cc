@@ -97,6 +97,7 @@ class ScheduleFileTest : public ::testing::Test {
   Emitted Emit(const std::string& source, const std::string& schedule) {
     CompilerOptions options;
     options.schedule = schedule;
+    options.tune = "default";  // a file says what loops do, not whether CTAs walk over tiles
     options.disk_cache = false;
     Emitted out;
     auto compiler = Compiler::Create(options);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/interpret.h"
+#include "ir/numerics.h"
 #include "tests/unit/frontend/helper.h"
 
 namespace tilec::frontend {
@@ -82,6 +83,25 @@ TEST(Sampling, AWrongResultFails) {
   EXPECT_GT(ir::Compare(q, actual).sampled, 0);
   for (double& x : actual.v) x *= 1.01;
   EXPECT_FALSE(ir::Compare(q, actual).ok());
+}
+
+// Samples that all round to one side of a tie do not say that an executor does.
+TEST(Sampling, ABoundIsAnUlpAtLeast) {
+  std::string text = kColumns;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("Q: out f32[64, 16]", "Q: out bf16[64, 16]");
+  replace("Q[:, :] = q", "Q[:, :] = (q * 1e4) as bf16");
+  Ran run = Interpreted(text);
+  const TensorValue& q = run.inputs.tensors["Q"];
+  EXPECT_GT(Ones(q.sampled), 100);
+  for (size_t i = 0; i < q.v.size(); ++i) {
+    if (!q.sampled[i]) continue;
+    EXPECT_GE(q.e[i], 2 * ir::HalfUlp(DType::kBF16, q.v[i])) << "element " << i;
+  }
 }
 
 // Nothing is said about a position that may be another one, nor about what was chosen by it.
