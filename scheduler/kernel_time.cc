@@ -444,11 +444,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
     const double share = full > 1 ? per_round / khz * full * slower(1) : 0;
     const double most = (start + fill + outside.cycles + longest) / khz * slower(rest);
     time.longest_binds = most > share;
-    // Where all are nearly as long as the longest, an SM that takes two takes two of the shortest:
-    // as far below the mean as the longest is above it.
-    const double least = std::max(0.0, 2 * steady - longest);
-    const double short_ones = (start + rounds * (fill + outside.cycles + least)) / khz;
-    time.compute_ms = std::max({most, share, short_ones * slower(rest)});
+    time.compute_ms = std::max(most, share);
   }
   // CTAs that run together share operands of products in L2; rows that a CTA reads again are gone.
   const double again =
