@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/layout_scratch.h"
+#include "ir/loop_plan.h"
 #include "ir/lower/scalars.h"
 #include "ir/plan_text.h"
 #include "ir/queries.h"
@@ -81,17 +82,38 @@ std::vector<PlannedChange> PlacesLeft(const Function& fn, const LayoutPlan& tile
     if (!seen.insert(block).second) continue;
     const std::vector<OpId>& before = fn.blocks[block].ops;
     const std::vector<OpId> after = MeetTogether(fn, block, meets);
-    const auto place = [](const std::vector<OpId>& ops, OpId op) {
-      return std::find(ops.begin(), ops.end(), op) - ops.begin();
+    const auto places = [](const std::vector<OpId>& ops) {
+      std::map<OpId, std::ptrdiff_t> at;
+      for (size_t i = 0; i < ops.size(); ++i) at[ops[i]] = static_cast<std::ptrdiff_t>(i);
+      return at;
     };
+    const auto from = places(before), to = places(after);
+    const auto note = [&](OpId op, const std::string& why) {
+      left.push_back({names[op] + ".place", from.at(op), to.at(op), why});
+    };
+    // Does it stand in front of what stood in front of it?
+    const auto overtakes = [&](size_t i) {
+      return std::any_of(after.begin() + static_cast<std::ptrdiff_t>(i), after.end(), [&](OpId op) {
+        return !meets(op) && from.at(op) < from.at(after[i]);
+      });
+    };
+    std::map<OpId, OpId> reader;  // of ops that reductions read: the first one
+    std::vector<std::string> whys(after.size());
+    for (size_t i = after.size(); i-- > 0;) {
+      const Op& op = fn.ops[after[i]];
+      const OpId first = meets(after[i]) ? after[i] : reader[after[i]];
+      if (!first.valid()) continue;
+      for (ValueId v : op.operands) reader[fn.values[v].def] = first;
+      if (first != after[i] && !IsReplicated(fn, op) && overtakes(i))
+        whys[i] = fmt::format("with_{}", names[first]);
+    }
     for (size_t i = 0; i < after.size(); ++i) {
-      const auto from = place(before, after[i]), to = static_cast<std::ptrdiff_t>(i);
-      if (from == to || !meets(after[i])) continue;
+      if (!whys[i].empty()) note(after[i], whys[i]);
+      if (from.at(after[i]) == static_cast<std::ptrdiff_t>(i) || !meets(after[i])) continue;
       const bool behind = i > 0 && meets(after[i - 1]);
       if (!behind && (i + 1 == after.size() || !meets(after[i + 1]))) continue;
-      left.push_back({names[after[i]] + ".place", from, to,
-                      fmt::format("{}_{}_for_one_barrier", behind ? "behind" : "in_front_of",
-                                  names[after[behind ? i - 1 : i + 1]])});
+      note(after[i], fmt::format("{}_{}_for_one_barrier", behind ? "behind" : "in_front_of",
+                                 names[after[behind ? i - 1 : i + 1]]));
     }
   }
   return left;

@@ -116,7 +116,12 @@ class Orderer {
           if (sunk || Raised(a)) moved->insert(sunk ? b.op : a.op);
           return sunk || Raised(a);
         };
-        if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm())
+        const auto goes_along = [&] {
+          const bool along = wanted_.ops[static_cast<size_t>(a.op)].along;
+          if (along) moved->insert(a.op);
+          return along;
+        };
+        if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm() && !goes_along())
           faults.push_back(
               fmt::format("{} runs before {}, the schedule has it after (slots {} and "
                           "{} of {}, turn from {})",

@@ -162,6 +162,21 @@ void NoteUnread(const scheduler::LoopReport& loop, const scheduler::Graph& graph
   }
 }
 
+// What reductions read that may leave their places goes with them.
+void NoteAlong(WantedLoop* wanted) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Wanted& op : wanted->ops) {
+      if (!op.meets && !op.along) continue;
+      for (int from : op.reads) {
+        bool& along = wanted->ops[static_cast<size_t>(from)].along;
+        changed = changed || !along;
+        along = true;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::LoopReport& loop,
@@ -203,6 +218,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
                                     [](const Wanted& op) { return op.product; });
   for (Wanted& op : wanted.ops) op.meets = op.meets && !products && decided.roles == 1;
+  NoteAlong(&wanted);
   TakeOut(loop, graph, &wanted);
   if (decided.apart) {
     SplitPasses(graph, &wanted);

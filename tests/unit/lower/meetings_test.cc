@@ -100,6 +100,7 @@ TEST(Meetings, ThePlanSaysWhichReductionLeftItsPlace) {
   ProgramPlan plan;
   ASSERT_TRUE(Sequentialize(tile, H200(), {}, diags, &plan).ok());
   EXPECT_EQ(ChangesIn(plan, tile),
+            "changed what=mul1.place from=8 to=1 why=with_reduce2\n"
             "changed what=reduce0.place from=1 to=2 why=in_front_of_reduce2_for_one_barrier\n"
             "changed what=reduce2.place from=9 to=3 why=behind_reduce0_for_one_barrier\n");
   // Where nothing moves, nothing is said.

@@ -108,5 +108,34 @@ TEST(Wanted, ThreadsOfTheOtherRoleReadWhereItWasLoadedTo) {
   }
 }
 
+TEST(Wanted, WhatReductionsReadGoesAlongWhereTheyShareBarriers) {
+  for (const int roles : {1, 2}) {
+    SourceMap sources;
+    const auto file = sources.Add("a.tile", "loop\n");
+    scheduler::ProgramSchedule decided;
+    decided.roles = roles;
+    scheduler::LoopReport loop;
+    loop.applied = true;
+    for (const char* name : {"squares", "reduce", "beside"}) {
+      GraphOp op;
+      op.name = op.kind = name;
+      op.at = Span{file, 0, 4};
+      loop.extraction.graph.ops.push_back(op);
+      loop.extraction.origins.emplace_back();
+      loop.solution.schedule.ops.push_back({name, 0, 0});
+    }
+    GraphEdge read;
+    read.from = 0;
+    read.to = 1;
+    loop.extraction.graph.edges = {read};
+    loop.solution.schedule.roles = {{"compute", 4, 0}};
+    decided.loops.push_back(std::move(loop));
+    const WantedLoop wanted = WantedOf(decided, decided.loops[0], sources);
+    EXPECT_EQ(wanted.ops[0].along, roles == 1);
+    EXPECT_EQ(wanted.ops[1].meets, roles == 1);
+    EXPECT_FALSE(wanted.ops[2].along);
+  }
+}
+
 }  // namespace
 }  // namespace tilec::obeyed
