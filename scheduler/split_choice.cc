@@ -24,6 +24,8 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kRowCtas = 4;  // of an SM, whose rows may be shared
+// Two rounds are looked at, too, of which a third is empty: by so much more their CTAs could be.
+constexpr double kTwoRounds = 1.5;
 // What is to be gained by sharing rows. H200, softmax: 46x45715 in four CTAs each 28.2 -> 17.8 us
 // (predicted 12.6, 10.9), 130x45715 in two 38.7 -> 31.4 (15.7, 13.7); layernorm 64x33000 in two
 // 12.9 -> 12.8 (14.5, 13.3).
@@ -189,7 +191,9 @@ class Forms::Kept {
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       // Of rows an SM has several CTAs side by side.
       const int64_t room = (tiles.loops ? kRowCtas : 1) * target_.limits.sms;
-      const bool idle = 2 * whole.ctas <= room || whole.longest_binds;
+      // … or of two rounds a third is empty: 171 tiles take as long as 264.
+      const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||
+                        (whole.ctas > room && kTwoRounds * whole.ctas <= 2 * room);
       const double margin = tiles.loops ? kRowMargin : target_.model.split_margin;
       if (!target_.Has("clusters") || !idle) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;

@@ -1,6 +1,7 @@
 // Whether several CTAs should share the iterations of a tile's loop (ir/passes/split_reductions.h),
 // and how many: what the model of whole kernels says of each number, where less than half of the
-// SMs have a tile, or one tile takes longer than its SM's share of all. Whether instances that read
+// SMs have a tile, where a third of two rounds is empty, or one tile takes longer than its SM's
+// share of all. Whether instances that read
 // the same become rows of one tile (ir/passes/pack_rows.h): where fewer tiles come of it. And
 // whether neighbours should copy for each other what they have in common
 // (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second needs

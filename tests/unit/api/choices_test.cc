@@ -122,6 +122,23 @@ TEST_F(ChoicesTest, RowsOfSeveralWarpgroupsArePadded) {
   EXPECT_NEAR(Us(Attention(few, 112, 64)), 16.4, 1.6);
 }
 
+// Of two rounds the second is nearly empty: 136 tiles of decoding took 92.3 us, shared by two CTAs
+// each 74.5 (by four 83.6, by eight 115); 171 tiles 1093, by four 974.
+TEST_F(ChoicesTest, TilesOfAnEmptySecondRoundAreShared) {
+  Load("std/attention.tile", "attention");
+  const auto choice = [&](const Heads& of, int64_t bkv) {
+    return SplitFor(loaded_, signature_, ByModel(), Attention(of, 16, bkv));
+  };
+  const auto few = choice({17, 64, 8, 1, 5701, 64, false}, 160);
+  EXPECT_EQ(few.pack, 8);
+  EXPECT_EQ(few.ctas, 2);
+  const auto more = choice({19, 72, 9, 1, 44711, 128, false}, 128);
+  EXPECT_EQ(more.pack, 8);
+  EXPECT_EQ(more.ctas, 4);
+  EXPECT_EQ(choice({16, 64, 8, 1, 5701, 64, false}, 160).ctas, 1);  // 128 tiles: one round
+  EXPECT_EQ(choice({32, 64, 8, 1, 5701, 64, false}, 160).ctas, 1);  // 256 tiles: two full ones
+}
+
 // A tile of 96 rows is turned round and leaves as a whole: its bytes are read while the next tile
 // is made, and awaited before they are written again. (7x939x9792x8: 0.75 of cuBLAS where the
 // copies were awaited at once.)
