@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/ahead.h"
 #include "api/diagnostics.h"
 #include "api/divided.h"
 #include "api/environment.h"
@@ -94,7 +95,8 @@ KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tu
 
 Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const std::string& facts,
                                   const Where& where, DiagSink& diags) {
-  const api::PipelineOptions& options = k.compiler->options;
+  api::PipelineOptions options = k.compiler->options;
+  if (!where.spent) options.choosing_threads = api::ChoosingThreads();  // else all cores are busy
   std::optional<api::SolutionCache> store;
   if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
   const std::shared_ptr<api::TuneMemory> memory = MemoryFor(k, facts);
@@ -272,6 +274,13 @@ std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Ca
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
   return s;
+}
+
+// What a launch runs, chosen and not yet compiled.
+Result<const Specialisation*> ProgramOf(KernelState& k, const Args& args, const Where& where,
+                                        DiagSink& diags) {
+  TRY(const api::Call call, Bind(k, args, where, diags));
+  return static_cast<const Specialisation*>(FindSpecialisation(k, call).get());
 }
 
 // Compiles unless somebody has.
@@ -530,8 +539,7 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
     const Where where{&device, 0, false, false, &spent};
     std::vector<const Specialisation*> programs(each.size());
     const auto choose = [&](size_t i, DiagSink& sink) -> Result<> {
-      TRY(const api::Call call, Bind(*state_, each[i], where, sink));
-      programs[i] = FindSpecialisation(*state_, call).get();
+      TRY(programs[i], ProgramOf(*state_, each[i], where, sink));
       return Done();
     };
     const auto one = [&](size_t i, DiagSink& sink) -> Result<> {
