@@ -13,6 +13,20 @@ namespace {
 using frontend::ParamInfo;
 using frontend::ParamRole;
 
+bool OfName(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool Mentions(const frontend::FactInfo& fact, const std::string& name) {
+  const std::string& text = fact.text;
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    if ((at == 0 || !OfName(text[at - 1])) && (end == text.size() || !OfName(text[end])))
+      return true;
+  }
+  return false;
+}
+
 class Key {
  public:
   Key(const frontend::Signature& signature, const frontend::Values& values, const Tensors& tensors)
@@ -72,8 +86,9 @@ class Key {
     const auto* whole = std::get_if<int64_t>(&value);
     const ParamInfo* p = signature_.param(name);
     if (p && p->role == ParamRole::kScalar) {
-      if (whole) Put(ClassOf(*whole, kScalarDigits));
-      return;
+      if (whole) return Put(ClassOf(*whole, kScalarDigits));
+      const auto asks = [&](const frontend::FactInfo& fact) { return Mentions(fact, name); };
+      if (std::none_of(signature_.facts.begin(), signature_.facts.end(), asks)) return;
     }
     text_.append(name).append(1, '=');
     Put(static_cast<int64_t>(value.index()));
@@ -94,13 +109,16 @@ class Key {
 }  // namespace
 
 bool KnownClasses::Tell(const frontend::Signature& signature) {
-  return std::none_of(signature.params.begin(), signature.params.end(), [&](const ParamInfo& p) {
-    return p.role == ParamRole::kScalar && ir::IsFloat(p.dtype) &&
-           std::any_of(signature.facts.begin(), signature.facts.end(),
-                       [&](const frontend::FactInfo& fact) {
-                         return fact.text.find(p.name) != std::string::npos;
-                       });
-  });
+  return std::none_of(signature.facts.begin(), signature.facts.end(),
+                      [&](const frontend::FactInfo& fact) {
+                        bool floats = false, whole = false;
+                        for (const ParamInfo& p : signature.params)
+                          if (p.role == ParamRole::kScalar && Mentions(fact, p.name))
+                            (ir::IsFloat(p.dtype) ? floats : whole) = true;
+                        for (const frontend::DimInfo& dim : signature.dims)
+                          whole = whole || Mentions(fact, dim.name);
+                        return floats && whole;
+                      });
 }
 
 std::optional<std::string> KnownClasses::KeyOf(const frontend::Signature& signature,

@@ -20,12 +20,13 @@ namespace tilec::api {
 class KnownClasses {
  public:
   // Are launches of such a kernel told by their class? Facts over floating-point scalars are in no
-  // program: only binding asks them.
+  // program: only binding asks them. Of those that speak of such scalars alone it is enough to have
+  // asked once for each value.
   static bool Tell(const frontend::Signature& signature);
   // The same for arguments that are alike in all that a choice for classes looks at: facts and row
-  // starts of the tensors, classes of dims and integer scalars, what is compiled in, the device.
-  // nullopt where arguments are missing or do not fit: binding says which. `values` come from
-  // CheckValues.
+  // starts of the tensors, classes of dims and integer scalars, what is compiled in, the device,
+  // and in floating-point scalars that facts speak of. nullopt where arguments are missing or do
+  // not fit: binding says which. `values` come from CheckValues.
   static std::optional<std::string> KeyOf(const frontend::Signature& signature,
                                           const frontend::Values& values, const Tensors& tensors,
                                           const void* device);
