@@ -16,8 +16,8 @@ namespace {
 tilec_status* UnknownOption(const std::string& name, const std::string& detail) {
   tilec::DiagSink diags;
   tilec::DiagBuilder d = diags.Report(tilec::api::kUnknownOption, tilec::Span{}, name, detail);
-  const std::string near =
-      tilec::NearestName(name, {"target", "schedule", "tune", "cache", "cache_dir", "stdlib_dir"});
+  const std::string near = tilec::NearestName(
+      name, {"target", "schedule", "tune", "cache", "cache_dir", "stdlib_dir", "ptxas"});
   if (!near.empty() && near != name) d.Help("did you mean `" + near + "`?");
   return Give(tilec::api::MakeStatus(diags, tilec::SourceMap()));
 }
@@ -44,6 +44,8 @@ tilec_status* tilec_compiler_create(const char* const* names, const char* const*
       options.cache_dir = value;
     else if (name == "stdlib_dir")
       options.stdlib_dir = value;
+    else if (name == "ptxas")
+      options.ptxas = value;
     else if (name == "cache" && (value == "on" || value == "off"))
       options.disk_cache = value == "on";
     else

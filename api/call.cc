@@ -158,29 +158,34 @@ scheduler::RowStarts RowStartsOf(const Signature& signature, const frontend::Val
   return starts;
 }
 
+void PutInLaunch(const Signature& s, const frontend::Values& values, runtime::LaunchArgs* launch) {
+  for (const auto& [name, value] : values) {
+    const ParamInfo* p = s.param(name);
+    if (s.dim(name)) {
+      launch->dims[name] = std::get<int64_t>(value);
+    } else if (p && p->role == ParamRole::kScalar) {
+      if (const auto* d = std::get_if<double>(&value))
+        launch->scalars[name] = *d;
+      else
+        launch->scalars[name] = *AsInteger(value);
+    }
+  }
+}
+
 Result<Call> BindCall(const frontend::Program& program, const Signature& s,
                       const RuntimeSignature& runtime_signature, const frontend::Values& values,
-                      const Tensors& tensors, DiagSink& diags) {
+                      Tensors tensors, DiagSink& diags) {
   Call call;
-  call.launch.tensors = tensors;
+  call.launch.tensors = std::move(tensors);
   Bindings constants;  // consts and tunes; dims and scalars are bound by what is launched
   for (const auto& [name, value] : Integers(s, values)) {
     const ParamInfo* p = s.param(name);
     if (!s.dim(name) && !(p && p->role == ParamRole::kScalar)) constants.emplace(name, value);
   }
-  for (const auto& [name, value] : values) {
-    const ParamInfo* p = s.param(name);
-    if (s.dim(name)) {
-      call.launch.dims[name] = std::get<int64_t>(value);
-    } else if (p && p->role == ParamRole::kScalar) {
-      if (const auto* d = std::get_if<double>(&value))
-        call.launch.scalars[name] = *d;
-      else
-        call.launch.scalars[name] = *AsInteger(value);
-    } else {
+  PutInLaunch(s, values, &call.launch);
+  for (const auto& [name, value] : values)
+    if (call.launch.dims.count(name) == 0 && call.launch.scalars.count(name) == 0)
       call.statics[name] = value;
-    }
-  }
   TRY(const Bindings names,
       runtime::BindArguments(runtime_signature.View(&constants), call.launch, diags));
   call.all = values;
@@ -190,7 +195,7 @@ Result<Call> BindCall(const frontend::Program& program, const Signature& s,
     call.all[d.name] = at->second;
     if (s.TakesValue(d.name, at->second)) call.statics[d.name] = at->second;
   }
-  for (const auto& [name, view] : tensors) {
+  for (const auto& [name, view] : call.launch.tensors) {
     const runtime::TensorFacts f = runtime::FactsOf(view);
     call.facts[name] = {.base_align_bytes = f.base_align_bytes,
                         .stride_align_bytes = f.stride_align_bytes,

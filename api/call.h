@@ -60,10 +60,14 @@ int64_t RowStart(const runtime::TensorView& view, ir::DType dtype);
 scheduler::RowStarts RowStartsOf(const frontend::Signature& signature,
                                  const frontend::Values& values);
 
+// Dims and scalars of `values`, which a launch takes; the others are compiled in.
+void PutInLaunch(const frontend::Signature& signature, const frontend::Values& values,
+                 runtime::LaunchArgs* launch);
+
 // Binds dims, checks tensors and facts. `values` come from CheckValues.
 Result<Call> BindCall(const frontend::Program& program, const frontend::Signature& signature,
                       const RuntimeSignature& runtime_signature, const frontend::Values& values,
-                      const Tensors& tensors, DiagSink& diags);
+                      Tensors tensors, DiagSink& diags);
 
 // The shape of every tensor from given dims and the shapes of the tensors that exist already.
 Result<std::map<std::string, std::vector<int64_t>>> InferShapes(

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/ahead.h"
 #include "api/diagnostics.h"
 #include "api/divided.h"
 #include "api/environment.h"
@@ -20,6 +21,7 @@
 #include "api/tune_file.h"
 #include "api/tune_word.h"
 #include "ir/text.h"
+#include "runtime/diagnostics.h"
 #include "support/nearest.h"
 
 namespace tilec {
@@ -31,10 +33,11 @@ runtime::TensorView ViewOf(const Tensor& t) { return {Name(t.dtype), t.data, t.d
 std::string FactsText(const api::Call& call) {
   std::string text;
   for (const auto& [name, f] : call.facts)
-    text += fmt::format("{} {} {} {} {} ", name, f.base_align_bytes, f.stride_align_bytes,
-                        f.last_contiguous, f.last_dim_align);
+    fmt::format_to(std::back_inserter(text), "{} {} {} {} {} ", name, f.base_align_bytes,
+                   f.stride_align_bytes, f.last_contiguous, f.last_dim_align);
   for (const auto& [name, value] : call.statics)
-    text += fmt::format("{} {}={} ", name, value.index(), frontend::ToText(value));
+    fmt::format_to(std::back_inserter(text), "{} {}={} ", name, value.index(),
+                   frontend::ToText(value));
   return text;
 }
 
@@ -92,7 +95,8 @@ KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tu
 
 Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const std::string& facts,
                                   const Where& where, DiagSink& diags) {
-  const api::PipelineOptions& options = k.compiler->options;
+  api::PipelineOptions options = k.compiler->options;
+  if (!where.spent) options.choosing_threads = api::ChoosingThreads();  // else all cores are busy
   std::optional<api::SolutionCache> store;
   if (k.compiler->cache) store.emplace(*k.compiler->cache, diags);
   const std::shared_ptr<api::TuneMemory> memory = MemoryFor(k, facts);
@@ -190,10 +194,11 @@ void AskToImprove(KernelState& k, const Device& device, const api::Call& call,
 
 // What is chosen for a launch holds for all of its sizes, or of their class, and alignments. A
 // class is found by rounding; its representative is asked for only where it is new, or where not
-// all dims can be rounded. What is measured holds for one device.
-Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& diags) {
+// all dims can be rounded. What is measured holds for one device. Gives whether all launches of the
+// class have this choice.
+Result<bool> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& diags) {
   const api::PipelineOptions& options = k.compiler->options;
-  if (options.tune == "default" && options.schedule != "solve") return Done();
+  if (options.tune == "default" && options.schedule != "solve") return false;
   const bool classes = options.tune == "classes", measure = api::Measures(options.tune);
   const std::string facts = FactsText(*call);
   std::string same = facts;
@@ -204,6 +209,7 @@ Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& dia
     if (const auto found = k.tunes.find(sizes); found != k.tunes.end()) known = found->second;
   };
   std::string key = same + api::TextOfClass(k.signature, *call);
+  const std::string of_all = key;
   if (classes) find(key);
   if (!known) {
     std::optional<api::Call> of_class;
@@ -232,19 +238,29 @@ Result<> Tune(KernelState& k, const Where& where, api::Call* call, DiagSink& dia
   if (k.compiler->improver && where.device != nullptr && where.launched)
     AskToImprove(k, *where.device, *call, key, *known);
   SetTunes(*known, call);
-  return Done();
+  return classes && key == of_all;
 }
 
-Result<api::Call> Bind(KernelState& k, const Args& args, const Where& where, DiagSink& diags) {
+Result<frontend::Values> ValuesOf(const KernelState& k, const Args& args, DiagSink& diags) {
   api::Given given;
   for (const auto& [name, value] : args.values())
     std::visit([&, &name = name](auto v) { given[name] = v; }, value);
+  return api::CheckValues(k.signature, given, diags);
+}
+api::Tensors TensorsOf(const Args& args) {
   api::Tensors tensors;
-  for (const auto& [name, tensor] : args.tensors()) tensors[name] = ViewOf(tensor);
-  TRY(const frontend::Values values, api::CheckValues(k.signature, given, diags));
-  TRY(api::Call call,
-      api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values, tensors, diags));
-  TRY_VOID(Tune(k, where, &call, diags));
+  for (const auto& [name, tensor] : args.tensors()) tensors.emplace(name, ViewOf(tensor));
+  return tensors;
+}
+
+// `of_all`, if given: does the choice hold for all launches of the class?
+Result<api::Call> Bind(KernelState& k, const Args& args, const Where& where, DiagSink& diags,
+                       bool* of_all = nullptr) {
+  TRY(const frontend::Values values, ValuesOf(k, args, diags));
+  TRY(api::Call call, api::BindCall(*k.loaded.program, k.signature, k.runtime_signature, values,
+                                    TensorsOf(args), diags));
+  TRY(const bool all, Tune(k, where, &call, diags));
+  if (of_all) *of_all = all;
   return call;
 }
 
@@ -258,6 +274,13 @@ std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Ca
   std::shared_ptr<Specialisation>& s = k.specialisations[compiled_in];
   if (!s) s = std::make_shared<Specialisation>();
   return s;
+}
+
+// What a launch runs, chosen and not yet compiled.
+Result<const Specialisation*> ProgramOf(KernelState& k, const Args& args, const Where& where,
+                                        DiagSink& diags) {
+  TRY(const api::Call call, Bind(k, args, where, diags));
+  return static_cast<const Specialisation*>(FindSpecialisation(k, call).get());
 }
 
 // Compiles unless somebody has.
@@ -278,19 +301,50 @@ Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, cons
   const DeviceState* on = where.device->state().get();
   const std::shared_ptr<Specialisation> s = FindSpecialisation(k, call);
   std::lock_guard<std::mutex> lock(s->mutex);
+  Specialisation::On& place = s->loaded[on];
+  if (place.kernel) return place.kernel.get();
   const backend::KernelImage* image = nullptr;
+  api::MachineCode code;
+  CompilerState& c = *k.compiler;
   {
     const api::Spending time(where.spent ? &where.spent->compiling : nullptr);
     TRY(image, ImageOf(k, *s, call, diags));
+    code = c.assembler.CodeOf(*image, *on->device, c.cache ? &*c.cache : nullptr, diags);
   }
-  Specialisation::On& place = s->loaded[on];
-  if (!place.kernel) {
-    const api::Spending time(where.spent ? &where.spent->loading : nullptr);
-    if (where.spent) ++where.spent->programs;
-    place.device = where.device->state();
-    TRY(place.kernel, runtime::LoadedKernel::Load(*on->device, *image, diags));
-  }
+  const api::Spending time(where.spent ? &where.spent->loading : nullptr);
+  if (where.spent) ++where.spent->programs;
+  place.device = where.device->state();
+  const size_t said = diags.all().size();
+  TRY(place.kernel,
+      runtime::LoadedKernel::Load(*on->device, *image, diags, code.cubin, code.before));
+  for (size_t i = said; i < diags.all().size(); ++i)
+    if (diags.all()[i].def == &runtime::kCubinRefused) c.assembler.Stop();  // nor any other
   return place.kernel.get();
+}
+
+// A launch whose class is known; null where that is not, or something is wrong, which binding says.
+// `key` is what its class is known by, if it is told by one.
+std::shared_ptr<Resolved> OfKnownClass(KernelState& k, const DeviceState* on, const Args& args,
+                                       std::optional<std::string>* key) {
+  if (!k.told_by_class) return nullptr;
+  DiagSink quiet;
+  const auto values = ValuesOf(k, args, quiet);
+  if (!values.ok()) return nullptr;
+  runtime::LaunchArgs launch;
+  launch.tensors = TensorsOf(args);
+  *key = api::KnownClasses::KeyOf(k.signature, *values, launch.tensors, on);
+  if (!*key) return nullptr;
+  auto made = std::make_shared<Resolved>();
+  {
+    std::lock_guard<std::mutex> lock(k.mutex);
+    made->loaded = k.classes.Find(**key);
+  }
+  if (made->loaded == nullptr) return nullptr;
+  api::PutInLaunch(k.signature, *values, &launch);
+  auto ready = made->loaded->Prepare(std::move(launch), quiet);
+  if (!ready.ok()) return nullptr;
+  made->ready = *std::move(ready);
+  return made;
 }
 
 Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args, DiagSink& diags) {
@@ -306,14 +360,20 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args
       diags.Report(api::kTuneImproved, Span{}, k.signature.kernel, i.sizes, i.what, i.us,
                    i.before_us);
   }
-  TRY(api::Call call, Bind(k, args, where, diags));
-  auto made = std::make_shared<Resolved>();
-  TRY(made->loaded, LoadedOn(k, where, call, diags));
-  TRY(made->ready, made->loaded->Prepare(call.launch, diags));
+  std::optional<std::string> key;
+  std::shared_ptr<Resolved> made = OfKnownClass(k, on, args, &key);
+  bool of_all = false;
+  if (!made) {
+    made = std::make_shared<Resolved>();
+    TRY(api::Call call, Bind(k, args, where, diags, &of_all));
+    TRY(made->loaded, LoadedOn(k, where, call, diags));
+    TRY(made->ready, made->loaded->Prepare(std::move(call.launch), diags));
+  }
   made->args = args;
   made->device = on;
   std::lock_guard<std::mutex> lock(k.mutex);
   if (generation == k.generation) k.resolved.KeepKind(hashes, made);
+  if (key && of_all) k.classes.Keep(*std::move(key), made->loaded);
   return ResolvedPtr(std::move(made));
 }
 
@@ -374,7 +434,7 @@ Expected<Compiler> Compiler::Create(CompilerOptions options) {
   const Result<api::Machine> machine = api::ReadMachine(options.target, sources, diags);
   if (!machine.ok() || !api::CheckCompiles(**machine, diags).ok() ||
       !api::CheckSchedule(options.schedule, diags).ok() ||
-      !api::CheckTune(options.tune, diags).ok())
+      !api::CheckTune(options.tune, diags).ok() || !state->assembler.Use(options.ptxas, diags).ok())
     return api::MakeStatus(diags, sources);
   state->options = {options.target, options.schedule, "", options.tune};
   state->options.machine = *machine;
@@ -411,6 +471,8 @@ Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diag
   TRY_VOID(api::LoadTunes(k.loaded, k.compiler->options.tune, diags));
   TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
   k.runtime_signature = api::ForRuntime(k.signature);
+  k.told_by_class = k.compiler->options.tune == "classes" && !k.compiler->improver &&
+                    api::KnownClasses::Tell(k.signature);
   return Done();
 }
 
@@ -444,46 +506,6 @@ Expected<Kernel> Compiler::CompileText(const std::string& text, const std::strin
 
 std::string Kernel::name() const { return state_->signature.kernel; }
 
-std::vector<Parameter> Kernel::parameters() const {
-  std::vector<Parameter> out;
-  const frontend::Signature& s = state_->signature;
-  for (const frontend::ParamInfo& p : s.params) {
-    Parameter q;
-    q.name = p.name;
-    q.dtype = ir::Spelling(p.dtype);
-    q.is_static = s.IsStatic(p.name);
-    if (p.default_value) q.default_value = frontend::ToText(*p.default_value);
-    switch (p.role) {
-      case frontend::ParamRole::kTensor: {
-        q.kind = Parameter::Kind::kTensor;
-        const char* const directions[] = {"in", "out", "inout"};
-        q.direction = directions[static_cast<int>(p.direction)];
-        for (const Expr& e : p.dims) q.dims.push_back(ToText(e));
-        break;
-      }
-      case frontend::ParamRole::kScalar: q.kind = Parameter::Kind::kScalar; break;
-      case frontend::ParamRole::kConst: q.kind = Parameter::Kind::kConst; break;
-    }
-    out.push_back(std::move(q));
-  }
-  for (const frontend::DimInfo& d : s.dims) {
-    Parameter q;
-    q.kind = Parameter::Kind::kDim;
-    q.name = d.name;
-    q.is_static = d.is_static;
-    out.push_back(std::move(q));
-  }
-  for (const frontend::TuneInfo& t : s.tunes) {
-    Parameter q;
-    q.kind = Parameter::Kind::kTune;
-    q.name = t.name;
-    q.is_static = true;
-    if (t.default_value) q.default_value = frontend::ToText(*t.default_value);
-    out.push_back(std::move(q));
-  }
-  return out;
-}
-
 Status Kernel::Launch(Device& device, const Args& args, Stream stream) {
   DiagSink diags;
   (void)RunLaunch(*state_, device, args, stream, nullptr, diags).ok();
@@ -514,11 +536,17 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
       return diags.Report(api::kRangesOfEach, Span{}, state_->signature.kernel, options.tune);
     TRY(const std::vector<Args> each, api::ArgsOfRanges(state_->signature, args, ranges, diags));
     api::Spent spent;
-    const auto one = [&](size_t i, DiagSink& sink) -> Result<> {
-      TRY_VOID(Resolve(*state_, {&device, 0, false, false, &spent}, each[i], sink));
+    const Where where{&device, 0, false, false, &spent};
+    std::vector<const Specialisation*> programs(each.size());
+    const auto choose = [&](size_t i, DiagSink& sink) -> Result<> {
+      TRY(programs[i], ProgramOf(*state_, each[i], where, sink));
       return Done();
     };
-    return api::PrepareEach(each.size(), how, spent, one, diags);
+    const auto one = [&](size_t i, DiagSink& sink) -> Result<> {
+      TRY_VOID(Resolve(*state_, where, each[i], sink));
+      return Done();
+    };
+    return api::PrepareInTwo(each.size(), how, spent, choose, one, programs, diags);
   };
   (void)all().ok();
   return api::MakeStatus(diags, state_->loaded.sources);

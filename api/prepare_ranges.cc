@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -15,8 +16,7 @@ double Seconds(const std::atomic<int64_t>& ns) { return 1e-9 * static_cast<doubl
 }  // namespace
 
 Result<> PrepareEach(size_t count, const PrepareOptions& options, Spent& spent,
-                     const std::function<Result<>(size_t i, DiagSink& diags)>& one,
-                     DiagSink& diags) {
+                     const EachClass& one, DiagSink& diags) {
   std::vector<DiagSink> sinks(count);
   std::atomic<size_t> next{0};
   std::mutex mutex;  // of what follows
@@ -41,6 +41,30 @@ Result<> PrepareEach(size_t count, const PrepareOptions& options, Spent& spent,
   for (std::thread& t : others) t.join();
   for (size_t i = 0; i < std::min(count, failed + 1); ++i) sinks[i].MoveTo(diags);
   return failed < count ? Result<>(DiagSink::Propagate()) : Done();
+}
+
+std::vector<size_t> FirstOfEach(const std::vector<const Specialisation*>& programs) {
+  std::vector<size_t> first, others;
+  std::set<const Specialisation*> seen;
+  for (size_t i = 0; i < programs.size(); ++i)
+    (seen.insert(programs[i]).second ? first : others).push_back(i);
+  first.insert(first.end(), others.begin(), others.end());
+  return first;
+}
+
+Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent,
+                      const EachClass& choose, const EachClass& one,
+                      const std::vector<const Specialisation*>& programs, DiagSink& diags) {
+  PrepareOptions choosing = options;
+  if (options.progress)
+    choosing.progress = [&](Preparing now) {
+      now.done = 0;
+      options.progress(now);
+    };
+  TRY_VOID(PrepareEach(count, choosing, spent, choose, diags));
+  const std::vector<size_t> order = FirstOfEach(programs);
+  return PrepareEach(
+      count, options, spent, [&](size_t i, DiagSink& sink) { return one(order[i], sink); }, diags);
 }
 
 }  // namespace tilec::api

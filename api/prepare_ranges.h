@@ -2,6 +2,9 @@
 // becomes depends on nothing but the class, so that the threads change no result; what is reported
 // is what one thread would report that takes the classes in order and ends at the first that fails.
 //
+// All classes have their tiles chosen before a program is made: only then is it known which classes
+// share one, and nobody waits for a program that another thread is making while there are others.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +12,15 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "include/tilec/tilec.h"
 #include "support/diag.h"
 #include "support/result.h"
+
+namespace tilec {
+struct Specialisation;  // api/state.h
+}
 
 namespace tilec::api {
 
@@ -37,9 +45,19 @@ class Spending {
   std::chrono::steady_clock::time_point start_;
 };
 
-// `one` makes class number i, from any thread.
+// What is done for class number i, from any thread.
+using EachClass = std::function<Result<>(size_t i, DiagSink& diags)>;
+
 Result<> PrepareEach(size_t count, const PrepareOptions& options, Spent& spent,
-                     const std::function<Result<>(size_t i, DiagSink& diags)>& one,
-                     DiagSink& diags);
+                     const EachClass& one, DiagSink& diags);
+
+// `choose` of all classes, which says in `programs` which program each has; then `one` of all, the
+// first of each program before any other.
+Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent,
+                      const EachClass& choose, const EachClass& one,
+                      const std::vector<const Specialisation*>& programs, DiagSink& diags);
+
+// Numbers of classes: the first of each program, then the others, each in their order.
+std::vector<size_t> FirstOfEach(const std::vector<const Specialisation*>& programs);
 
 }  // namespace tilec::api

@@ -69,6 +69,7 @@ ResolvedPtr ResolvedStore::FindAlike(Hashes hashes, const std::string& kernel,
 }
 
 void ResolvedStore::Kept::Put(uint64_t hash, ResolvedPtr resolved, size_t most) {
+  if (map.empty()) map.reserve(std::min(most, kRoom));
   if (map.size() >= most) {
     const auto [oldest, which] = order.front();
     const auto [first, last] = map.equal_range(oldest);

@@ -60,6 +60,7 @@ class ResolvedStore {
   size_t size() const { return same_.map.size(); }
 
  private:
+  static constexpr size_t kRoom = 4096;  // from the beginning: growing takes a launch's time
   struct Kept {
     std::unordered_multimap<uint64_t, ResolvedPtr> map;
     std::deque<std::pair<uint64_t, const Resolved*>> order;  // oldest first

@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "api/assembler.h"
 #include "api/call.h"
 #include "api/device_state.h"
 #include "api/improve.h"
+#include "api/known_classes.h"
 #include "api/pipeline.h"
 #include "api/resolved.h"
 #include "api/stdlib.h"
@@ -28,6 +30,7 @@ struct CompilerState {
   api::PipelineOptions options;
   api::StandardLibrary library;
   std::optional<runtime::KernelCache> cache;
+  api::Assembler assembler;
   std::mutex measuring;  // one measurement at a time: they would slow each other down
   std::unique_ptr<api::Improver> improver;  // null: nobody asked; the last, so that it ends first
 };
@@ -49,6 +52,7 @@ struct KernelState {
   api::Loaded loaded;
   frontend::Signature signature;
   api::RuntimeSignature runtime_signature;
+  bool told_by_class = false;  // are its launches (api/known_classes.h)?
 
   std::mutex mutex;  // of what follows
   struct Tuned {
@@ -66,6 +70,7 @@ struct KernelState {
       memories;  // by facts and what is compiled in
   std::map<std::string, std::shared_ptr<Specialisation>> specialisations;
   ResolvedStore resolved;
+  api::KnownClasses classes;
   // What was found since the last launch that was resolved (api/improve.h): a note each. `resolved`
   // begins anew then, and what was resolved by choices of before is not kept.
   struct Improved {

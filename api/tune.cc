@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "api/ahead.h"
 #include "api/diagnostics.h"
 #include "api/emitted_periods.h"
 #include "api/split.h"
@@ -97,6 +98,9 @@ class Search {
     std::optional<double> default_ms, best_ms;
     std::optional<TunePoint> leanest;  // of those that are taken to spill
     size_t in_vain = 0, tried = 0;
+    std::optional<Ahead> ahead(std::in_place, asked_.choosing_threads, 1,
+                               std::min(order.size(), kTried),
+                               [&](size_t i) { Become(order[i].point); });
     for (const Candidate& candidate : order) {
       const bool fits = !choice.lowered.empty() || !leanest;
       if (choice.lowered.size() > kLowered || in_vain >= kInVain ||
@@ -120,6 +124,7 @@ class Search {
       }
       choice.lowered.push_back(std::move(*lowered));
     }
+    ahead.reset();
     std::stable_sort(choice.lowered.begin(), choice.lowered.end(),
                      [](const TunePoint& a, const TunePoint& b) {
                        return std::tie(a.time.ms, a.time.cycles_per_cta) <
@@ -358,7 +363,7 @@ class Search {
     return values;
   }
 
-  Result<Cleaned> CleanAt(const frontend::Values& statics, DiagSink& quiet) {
+  Result<Cleaned> CleanAt(const frontend::Values& statics, DiagSink& quiet) const {
     Call call = call_;
     call.statics = statics;
     TRY(ir::Function fn, MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet));
@@ -373,7 +378,7 @@ class Search {
   }
 
   // The kernel at a point; without forms if its facts do not allow it.
-  const TuneMemory::Known* At(const Point& point, frontend::Values* statics) {
+  const TuneMemory::Known* At(const Point& point, frontend::Values* statics) const {
     DiagSink quiet;
     *statics = call_.statics;
     frontend::Values all = call_.all;
@@ -423,8 +428,6 @@ class Search {
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
-    options_.pack = rating == rated_.end() ? 1 : rating->second.form.pack;
-    options_.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     // Of more than a cluster its groups are lowered, and what puts them together is predicted.
     auto out = Lower(point, standard, std::min(split, ir::isa::kPortableClusterCtas));
     if (out && split > ir::isa::kPortableClusterCtas) {
@@ -438,7 +441,8 @@ class Search {
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split) {
     TunePoint out;
-    const TuneMemory::Program* program = Become(point, split);
+    const PipelineOptions with = FormOf(point, split);
+    const TuneMemory::Program* program = Become(point, with);
     if (program == nullptr) return std::nullopt;
     out.values = ValuesOf(point);
     const ir::Function& clean = program->clean;
@@ -463,35 +467,45 @@ class Search {
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);
     out.time.ms *= CutLines(clean, target_);
     out.split = split;
-    out.pack = options_.pack;
+    out.pack = with.pack;
     out.lowered = true;
     out.by_schedule = program->how.by_schedule;
     return out;
   }
+  // The form that a point was rated in, by `split` CTAs for each tile.
+  PipelineOptions FormOf(const Point& point, int64_t split) const {
+    PipelineOptions with = options_;
+    const auto rating = rated_.find(point);
+    with.pack = rating == rated_.end() ? 1 : rating->second.form.pack;
+    with.share_copies = rating != rated_.end() && rating->second.form.share_copies;
+    with.split = split;
+    return with;
+  }
   // The program of a point in one form, or null: it has none, or not in that form.
-  const TuneMemory::Program* Become(const Point& point, int64_t split) {
+  const TuneMemory::Program* Become(const Point& point, const PipelineOptions& with) const {
     frontend::Values statics;
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr) return nullptr;
     const std::string key =
-        fmt::format("{}{} {} {}", TextOf(statics), options_.pack, options_.share_copies, split);
-    return memory_.programs
-        .At(key,
-            [&](std::unique_ptr<TuneMemory::Program>& program) {
-              program = LowerTo(*known, statics, split);
-            })
-        .get();
+        fmt::format("{}{} {} {}", TextOf(statics), with.pack, with.share_copies, with.split);
+    const auto find = [&](auto& program) { program = LowerTo(*known, statics, with); };
+    return memory_.programs.At(key, find).get();
+  }
+  void Become(const Point& point) const {
+    const int64_t split = std::min(rated_.at(point).form.ctas, ir::isa::kPortableClusterCtas);
+    (void)Become(point, FormOf(point, split));
   }
   std::unique_ptr<TuneMemory::Program> LowerTo(const TuneMemory::Known& known,
-                                               const frontend::Values& statics, int64_t split) {
+                                               const frontend::Values& statics,
+                                               const PipelineOptions& with) const {
     auto program = std::make_unique<TuneMemory::Program>();
-    const ir::Function* const form = known.forms->InParts(options_.pack > 1 ? 1 : split);
+    const int64_t split = with.split;
+    const ir::Function* const form = known.forms->InParts(with.pack > 1 ? 1 : split);
     if (form == nullptr) return nullptr;
     program->clean = *form;
-    if (options_.pack > 1 && (ir::PackRows(program->clean, options_.pack) ||
-                              (split > 1 && ir::SplitReductions(program->clean, split))))
+    if (with.pack > 1 && (ir::PackRows(program->clean, with.pack) ||
+                          (split > 1 && ir::SplitReductions(program->clean, split))))
       return nullptr;
-    options_.split = split;
     DiagSink quiet;
     Call call = call_;
     call.statics = statics;
@@ -499,7 +513,7 @@ class Search {
     if (!tile.ok()) return nullptr;
     Observation look;
     look.lowered = &program->how;
-    auto warps = LowerToWarps(loaded_, std::move(*tile), options_, &look, quiet);
+    auto warps = LowerToWarps(loaded_, std::move(*tile), with, &look, quiet);
     if (!warps.ok()) return nullptr;
     if (split > 1 && warps->launch.cluster != split) return nullptr;  // it was refused
     program->warps = *std::move(warps);

@@ -9,7 +9,10 @@
 //   new_size --emulate           results only, of small sizes on the emulator
 //   new_size --layers=1          no size is called again for other layers of a model
 //   new_size --small             the costs of small sizes: soon prepared
-//   new_size --slack=N           fails where a number is above N times what was promised
+//   new_size --apart             of sizes not seen before, what is ours and what the first launch
+//   takes new_size --cache=FOLDER      keeps programs there; what is not prepared comes from there
+//   again new_size --no-prepare        that alone new_size --slack=N           fails where a number
+//   is above N times what was promised
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -44,6 +47,8 @@ struct Options {
   uint64_t seed = 1;
   double slack = 0;
   bool cpu = false, emulate = false, small = false, no_results = false;
+  bool apart = false, no_prepare = false;
+  std::string cache, ptxas = "auto";
   std::string tune = "classes", only;  // only: the place of a call in the trace of a fresh process
 };
 
@@ -102,7 +107,7 @@ class Server {
     fmt::print("{}; {} calls of {} sizes, {} layers, seed {}, {} clock\n", device_->description(),
                trace_.size(), sizes.size(), options_.layers, options_.seed,
                options_.cpu ? "the thread's" : "wall");
-    return (options_.emulate || (Prepared() && (options_.cold == 0 || Cold()))) &&
+    return (options_.emulate || ((options_.no_prepare || Prepared()) && NotPrepared())) &&
            (options_.no_results || Fresh()) && held_;
   }
 
@@ -144,7 +149,9 @@ class Server {
 
   bool Compilers() {
     CompilerOptions options;
-    options.disk_cache = false;
+    options.disk_cache = !options_.cache.empty();
+    options.cache_dir = options_.cache;
+    options.ptxas = options_.ptxas;
     options.tune = options_.tune;
     auto compiler = Compiler::Create(options);
     if (!compiler.ok()) return Say(compiler.status().text());
@@ -281,21 +288,30 @@ class Server {
   }
 
   bool Pass(const std::vector<ServedCall>& trace, double floor, bool promised) {
-    std::vector<double> all, first;
+    std::vector<double> all, first, ours, launch;
     std::set<ServedCall> seen;
     double worst = 0;
     const ServedCall* worst_call = nullptr;
     for (const ServedCall& c : trace) {
       const Args args = ArgsOf(c);
       Kernel& kernel = KernelOf(c);
+      const bool is_new = seen.insert(c).second;
       const double start = Now();
+      if (is_new && options_.apart) {
+        const Status s = kernel.Prepare(*device_, args);
+        if (!s.ok()) return Say(s.text());
+        ours.push_back(Now() - start);
+      }
+      const double between = Now();
       const Status s = kernel.Launch(*device_, args, 0);
       const double us = Now() - start - floor;
       if (!s.ok()) return Say(s.text());
       if (us > worst) worst = us, worst_call = &c;
       all.push_back(us);
-      if (seen.insert(c).second) first.push_back(us);
       bare_->Wait();
+      if (!is_new) continue;
+      first.push_back(us);
+      launch.push_back(us + floor - (between - start));
     }
     fmt::print("  {} calls of {} sizes; worst: {}\n", trace.size(), seen.size(),
                worst_call ? Text(*worst_call) : "none");
@@ -304,10 +320,24 @@ class Server {
     Judge("worst", worst, promised ? kWorstUs : kNothing, "us");
     Judge("median of sizes not seen before", Quantile(first, 0.5), kNothing, "us");
     Judge("99 of 100 of sizes not seen before", Quantile(first, 0.99), kNothing, "us");
+    Judge("worst of sizes not seen before", Quantile(first, 1), kNothing, "us");
+    for (const auto& [what, each] : {std::pair("  choice, checks, packing", &ours),
+                                     std::pair("  the first launch", &launch)}) {
+      if (!options_.apart) break;
+      for (const double q : {0.5, 0.99, 1.0})
+        Judge(fmt::format("{}, {:g} of 100", what, 100 * q).c_str(), Quantile(*each, q), kNothing,
+              "us");
+    }
     return true;
   }
 
-  bool Cold() {
+  bool NotPrepared() {
+    if (options_.cold == 0) return true;
+    return Cold("nothing prepared") &&
+           (options_.cache.empty() || Cold("again, from the cache on disk"));
+  }
+
+  bool Cold(const char* how) {
     if (!Compilers()) return false;
     std::set<ServedCall> seen;
     std::vector<std::pair<double, std::string>> each;
@@ -324,8 +354,8 @@ class Server {
     for (const auto& [ms, what] : each) sum += ms;
     const auto over =
         std::count_if(each.begin(), each.end(), [](const auto& e) { return e.first > kColdMs; });
-    fmt::print("nothing prepared: {} sizes in {:.1f} s, {} above {:g} ms\n", each.size(), sum / 1e3,
-               over, kColdMs);
+    fmt::print("{}: {} sizes in {:.1f} s, {} above {:g} ms, median {:.1f} ms\n", how, each.size(),
+               sum / 1e3, over, kColdMs, each[each.size() / 2].first);
     Judge("worst call", each.front().first, kColdMs, "ms");
     for (size_t i = 0; i < std::min<size_t>(5, each.size()); ++i)
       fmt::print("    {:8.1f} ms  {}\n", each[i].first, each[i].second);
@@ -391,6 +421,10 @@ int main(int argc, char** argv) {
   app.add_option("--only", o.only, "the place of one call, whose result is printed");
   app.add_option("--threads", o.threads, "that prepare; 0: one for each core");
   app.add_flag("--cpu", o.cpu, "the thread's own clock");
+  app.add_flag("--apart", o.apart, "tell what is ours from what the first launch takes");
+  app.add_option("--cache", o.cache, "a folder for programs");
+  app.add_option("--ptxas", o.ptxas, "who assembles: auto, off or a file");
+  app.add_flag("--no-prepare", o.no_prepare, "only what is not prepared, and results");
   app.add_flag("--emulate", o.emulate, "results of small sizes on the emulator");
   app.add_flag("--no-results", o.no_results, "no fresh processes: on a stand-in");
   app.add_flag("--small", o.small, "small sizes");

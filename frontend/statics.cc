@@ -348,13 +348,8 @@ Result<> CheckFactsOf(const ProgramData& program, const Signature& sig, ItemRef 
   };
   for (ExprId id : FactsOf(ast, KernelOf(program, ref))) {
     bool known = true;
-    std::string with;
-    std::set<std::string> shown;
     CollectNames(ast, id, [&](const std::string& name, Span) {
-      const NameValue v = env(name);
-      known &= v.state != NameState::kRuntime;
-      if (v.state == NameState::kValue && shown.insert(name).second)
-        with += fmt::format("{}{} = {}", with.empty() ? ": " : ", ", name, ToText(v.value.value));
+      known &= values.count(name) > 0 || !sig.Has(name);
     });
     if (!known) continue;
     const lang::Expr& e = ast.expr(id);
@@ -365,6 +360,13 @@ Result<> CheckFactsOf(const ProgramData& program, const Signature& sig, ItemRef 
       diags.Report(kFactForm, e.span, fmt::format("it is {}", Describe(*holds)))
           .Help("compare it with something");
     } else if (!holds->as_bool()) {
+      std::string with;
+      std::set<std::string> shown;
+      CollectNames(ast, id, [&](const std::string& name, Span) {
+        const NameValue v = env(name);
+        if (v.state == NameState::kValue && shown.insert(name).second)
+          with += fmt::format("{}{} = {}", with.empty() ? ": " : ", ", name, ToText(v.value.value));
+      });
       diags.Report(kFactViolated, e.span, program.TextOf(e.span), with);
     }
   }

@@ -53,10 +53,10 @@ class Binder {
   Result<Bindings> Run() {
     if (sig_.statics) {
       names_ = *sig_.statics;
-      for (const auto& [name, value] : names_) source_[name] = "this specialisation";
+      for (const auto& [name, value] : names_) source_[name] = {};
     }
     CheckNames();
-    for (const auto& [name, value] : args_.dims) Bind(name, value, "the argument of that name");
+    for (const auto& [name, value] : args_.dims) Bind(name, value, {nullptr, -1});
     for (const backend::TensorArg& t : *sig_.tensors) CheckTensor(t);
     for (const backend::ScalarArg& s : *sig_.scalars) BindScalar(s);  // dims may speak of them
     for (const backend::TensorArg& t : *sig_.tensors) CheckExpressions(t);
@@ -88,31 +88,51 @@ class Binder {
     if (!near.empty()) d.Help(fmt::format("did you mean `{}`?", near));
   }
 
+  const backend::TensorArg* FindTensor(const std::string& name) const {
+    for (const backend::TensorArg& t : *sig_.tensors)
+      if (t.name == name) return &t;
+    return nullptr;
+  }
+  const backend::ScalarArg* FindScalar(const std::string& name) const {
+    for (const backend::ScalarArg& s : *sig_.scalars)
+      if (s.name == name) return &s;
+    return nullptr;
+  }
+
   // Names given that the signature does not know, or knows as something else.
   void CheckNames() {
-    std::set<std::string> tensors, scalars;
-    for (const backend::TensorArg& t : *sig_.tensors) tensors.insert(t.name);
-    for (const backend::ScalarArg& s : *sig_.scalars) scalars.insert(s.name);
     for (const auto& [name, view] : args_.tensors) {
-      if (tensors.count(name)) continue;
-      if (scalars.count(name))
+      if (FindTensor(name)) continue;
+      if (FindScalar(name))
         Error(kNotATensor, name, "scalar", sig_.kernel, "tensor");
       else
         Unknown(name);
     }
     for (const auto& [name, value] : args_.scalars) {
-      if (scalars.count(name)) continue;
-      if (tensors.count(name))
+      if (FindScalar(name)) continue;
+      if (FindTensor(name))
         Error(kNotATensor, name, "tensor", sig_.kernel, "number");
       else
         Unknown(name);
     }
+    if (args_.dims.empty()) return;
     const std::vector<std::string> all = AllNames();
     for (const auto& [name, value] : args_.dims)
       if (std::find(all.begin(), all.end(), name) == all.end()) Unknown(name);
   }
 
-  void Bind(const std::string& name, int64_t value, const std::string& source) {
+  // Who bound a name; words are made of it only where two disagree, since every launch of a new
+  // size comes by here.
+  struct Source {
+    const backend::TensorArg* tensor = nullptr;
+    int dim = 0;  // of the tensor; without one: −1 for an argument of that name
+  };
+  static std::string TextOf(const Source& s) {
+    if (s.tensor) return fmt::format("dim {} of tensor `{}`", s.dim, s.tensor->name);
+    return s.dim < 0 ? "the argument of that name" : "this specialisation";
+  }
+
+  void Bind(const std::string& name, int64_t value, const Source& source) {
     const auto [at, fresh] = names_.emplace(name, value);
     if (fresh) {
       source_[name] = source;
@@ -121,10 +141,10 @@ class Binder {
     if (at->second == value) return;
     if (sig_.statics && sig_.statics->count(name)) {
       Error(kStaticMismatch, sig_.kernel, name, at->second, value)
-          .Note(fmt::format("{} is {} by {}", name, value, source));
+          .Note(fmt::format("{} is {} by {}", name, value, TextOf(source)));
       return;
     }
-    Error(kDimConflict, name, at->second, source_[name], value, source);
+    Error(kDimConflict, name, at->second, TextOf(source_[name]), value, TextOf(source));
   }
 
   void CheckTensor(const backend::TensorArg& t) {
@@ -145,13 +165,12 @@ class Binder {
       return;
     }
     for (size_t i = 0; i < v.dims.size(); ++i) CheckDim(t, v, i);
-    if (!t.strided_any && !FactsOf(v).last_contiguous)
+    const std::vector<int64_t> strides = EffectiveStrides(v);
+    if (!t.strided_any && !v.dims.empty() && v.dims.back() > 1 && strides.back() != 1)
       Error(kNotContiguous, t.name, v.strides.back())
           .Help(fmt::format("write `{}: {}[…] strided(any)` in the signature, or copy the tensor",
                             t.name, t.dtype));
-    const std::vector<int64_t> strides = EffectiveStrides(v);
-    for (size_t i = 0; i < strides.size(); ++i)
-      names_[fmt::format("{}.stride{}", t.name, i)] = strides[i];
+    for (size_t i = 0; i < strides.size(); ++i) names_[StrideName(t.name, i)] = strides[i];
   }
 
   void CheckDim(const backend::TensorArg& t, const TensorView& v, size_t i) {
@@ -170,8 +189,7 @@ class Binder {
         Error(kOverlappingOutput, i, t.name, extent);
     }
     const Expr& e = t.dims[i];
-    if (e.op == Expr::Op::kName)
-      Bind(e.name, extent, fmt::format("dim {} of tensor `{}`", i, t.name));
+    if (e.op == Expr::Op::kName) Bind(e.name, extent, {&t, static_cast<int>(i)});
   }
 
   bool MayBeWide(const Expr& dim) const {
@@ -237,7 +255,7 @@ class Binder {
   DiagSink& diags_;
   int errors_before_;
   Bindings names_;
-  std::map<std::string, std::string> source_;  // who bound a name
+  std::map<std::string, Source> source_;
   std::set<std::string> reported_unbound_;
 };
 
@@ -247,6 +265,11 @@ int DTypeBytes(const std::string& dtype) {
   for (const DTypeRow& row : kDTypes)
     if (dtype == row.spelling) return row.bytes;
   return 0;
+}
+
+std::string StrideName(const std::string& tensor, size_t dim) {
+  std::string name = tensor;
+  return name.append(".stride").append(std::to_string(dim));
 }
 
 int64_t ElementCount(const TensorView& view) {

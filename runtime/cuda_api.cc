@@ -68,6 +68,8 @@ Result<std::unique_ptr<Api>> LoadDriver(const std::vector<std::string>& names, D
         .Help("update the NVIDIA driver, or use --device=emulator");
 #include "runtime/cuda_functions.def"
 #undef CUDA_FN
+  api->cuFuncLoad =
+      reinterpret_cast<decltype(api->cuFuncLoad)>(Bind(api->library, get, "cuFuncLoad", 12040));
   const CUresult init = api->cuInit(0);
   if (init == kErrorStubLibrary)
     return diags.Report(kStubDriver, Span{}, api->path).Help("use --device=emulator");

@@ -126,11 +126,14 @@ enum TensorMapType {
 };
 enum StreamFlag { kStreamNonBlocking = 1 };
 
-// The driver, found and initialised. All pointers are set.
+// The driver, found and initialised. All pointers are set but those that say otherwise.
 struct Api {
 #define CUDA_FN(name, symbol, version, params) CUresult(*name) params = nullptr;
 #include "runtime/cuda_functions.def"
 #undef CUDA_FN
+  // Since CUDA 12.4, null before: brings a function's code to the device now, not at its first
+  // launch.
+  CUresult (*cuFuncLoad)(CUfunction function) = nullptr;
   void* library = nullptr;
   std::string path;        // what the loader was asked for
   int driver_version = 0;  // 12080 is CUDA 12.8

@@ -375,8 +375,9 @@ class CudaDevice final : public Device {
     for (const std::string& entry : entries) {
       CUfunction function = nullptr;
       int local = 0, registers = 0;
-      if (api_->cuModuleGetFunction(&function, module, entry.c_str()) != kSuccess ||
-          api_->cuFuncGetAttribute(&local, kLocalSize, function) != kSuccess ||
+      if (api_->cuModuleGetFunction(&function, module, entry.c_str()) != kSuccess) continue;
+      if (api_->cuFuncLoad) api_->cuFuncLoad(function);  // what it fails at, the launch says
+      if (api_->cuFuncGetAttribute(&local, kLocalSize, function) != kSuccess ||
           api_->cuFuncGetAttribute(&registers, kRegisters, function) != kSuccess || local == 0)
         continue;
       diags.Report(kLocalMemory, Span{}, entries.size() > 1 ? entry : name, local, registers)

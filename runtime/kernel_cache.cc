@@ -93,7 +93,7 @@ CacheKey& CacheKey::Add(std::string_view name, int64_t value) {
 std::string CacheKey::Hex() const { return Hash(text_); }
 
 KernelCache::KernelCache(std::string directory, uint64_t limit_bytes)
-    : directory_(std::move(directory)), limit_bytes_(limit_bytes) {}
+    : directory_(std::move(directory)), limit_bytes_(limit_bytes), unpruned_(limit_bytes) {}
 
 std::string KernelCache::PathOf(const std::string& key) const {
   return directory_ + "/" + key + std::string(kSuffix);
@@ -125,11 +125,12 @@ void KernelCache::Put(const std::string& key, std::string_view label, std::strin
     diags.Report(kCacheWrite, Span{}, std::string(label), directory_ + ": " + error.message());
   else if (!WriteFileAtomically(PathOf(key), entry, &why))
     diags.Report(kCacheWrite, Span{}, std::string(label), why);
-  else
+  else if (unpruned_ += entry.size(); unpruned_ >= limit_bytes_ / 100)
     Prune();
 }
 
 void KernelCache::Prune() const {
+  unpruned_ = 0;
   std::error_code error;
   uint64_t sum = 0;
   for (const FileInfo& f : Files(directory_, error)) {

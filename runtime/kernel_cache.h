@@ -3,11 +3,13 @@
 // One file per entry: a line with a checksum and a few words for `tilec cache ls`, then the
 // payload. Entries are written beside and renamed, so readers and writers of many processes never
 // see a part of one; a damaged entry is dropped and made again. When the directory outgrows its
-// limit, entries not used for longest go first.
+// limit, entries not used for longest go first. It is looked through by the first Put of a process,
+// then by those after a hundredth of the limit: each time it takes as long as there are entries.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,6 +70,7 @@ class KernelCache {
 
   std::string directory_;
   uint64_t limit_bytes_;
+  mutable std::atomic<uint64_t> unpruned_;  // bytes that this process put there since it pruned
 };
 
 // xdg_cache_home/tilec, else home/.cache/tilec, else "" (no cache). The caller reads the

@@ -86,11 +86,13 @@ class Planner {
     return out;
   }
 
-  int64_t Value(const Expr& e, const std::string& what) {
+  // `what` gives the words for it, should it have no value.
+  template <typename What>
+  int64_t Value(const Expr& e, const What& what) {
     std::string missing;
     const auto v = Eval(e, names_, &missing);
     if (v) return *v;
-    Error(kExprUndefined, ToText(e), what,
+    Error(kExprUndefined, ToText(e), what(),
           missing.empty() ? Values(e) : fmt::format("`{}` has no value", missing));
     return 0;
   }
@@ -105,10 +107,10 @@ class Planner {
     TensorView& view = work_[t.name];
     view.dtype = t.dtype;
     for (const Expr& dim : t.dims)
-      view.dims.push_back(std::max<int64_t>(0, Value(dim, fmt::format("a dim of `{}`", t.name))));
+      view.dims.push_back(
+          std::max<int64_t>(0, Value(dim, [&] { return fmt::format("a dim of `{}`", t.name); })));
     const std::vector<int64_t> strides = EffectiveStrides(view);
-    for (size_t d = 0; d < strides.size(); ++d)
-      names_[fmt::format("{}.stride{}", t.name, d)] = strides[d];
+    for (size_t d = 0; d < strides.size(); ++d) names_[StrideName(t.name, d)] = strides[d];
     plan_.work_at.push_back(plan_.work_bytes);
     view.data = at_ + plan_.work_bytes;
     const auto bytes = static_cast<uint64_t>(ElementCount(view) * DTypeBytes(t.dtype));
@@ -144,7 +146,8 @@ class Planner {
 
   void PlanConfig() {
     for (int i = 0; i < 3; ++i) {
-      const int64_t g = Value(image_.grid[i], fmt::format("grid size along {}", kAxis[i]));
+      const int64_t g =
+          Value(image_.grid[i], [&] { return fmt::format("grid size along {}", kAxis[i]); });
       if (g > kMaxGrid[i]) Error(kGridTooLarge, image_.name, g, kAxis[i], kMaxGrid[i]);
       if (g <= 0) plan_.nothing_to_do = true;
       plan_.config.grid[i] = static_cast<uint32_t>(std::clamp<int64_t>(g, 0, kMaxGrid[i]));
@@ -180,13 +183,15 @@ class Planner {
     if (r.dims.empty() || r.dims.size() > 5)
       TmaError(r.tensor, fmt::format("{} dims, 1 to 5 fit", r.dims.size()));
     for (size_t i = 0; i < r.dims.size(); ++i) {
-      const int64_t d = Value(r.dims[i], fmt::format("extent {} of the tensor map", i));
+      const int64_t d =
+          Value(r.dims[i], [&] { return fmt::format("extent {} of the tensor map", i); });
       if (!empty && (d < 1 || static_cast<uint64_t>(d) > kMaxTmaExtent))
         TmaError(r.tensor, fmt::format("extent {} is {}, 1 to {} fit", i, d, kMaxTmaExtent));
       desc.dims.push_back(empty ? 1 : static_cast<uint64_t>(std::max<int64_t>(1, d)));
     }
     for (size_t i = 0; i < r.strides_bytes.size(); ++i) {
-      const int64_t s = Value(r.strides_bytes[i], fmt::format("stride {} of the tensor map", i));
+      const int64_t s =
+          Value(r.strides_bytes[i], [&] { return fmt::format("stride {} of the tensor map", i); });
       if (!empty && (s <= 0 || s % 16 != 0))
         TmaError(r.tensor,
                  fmt::format("stride {} is {} bytes, not a positive multiple of 16", i, s));
@@ -210,7 +215,9 @@ class Planner {
     switch (p.kind) {
       case EntryParam::Kind::kTensorPointer: Append(arg, View(p.name).data); break;
       case EntryParam::Kind::kTensorMap: arg.bytes.assign(sizeof(TensorMap), 0); break;
-      case EntryParam::Kind::kInt: Append(arg, Value(p.value, "a kernel argument")); break;
+      case EntryParam::Kind::kInt:
+        Append(arg, Value(p.value, [] { return "a kernel argument"; }));
+        break;
       case EntryParam::Kind::kScalar: PackScalar(arg, p); break;
     }
     return arg;
@@ -265,9 +272,17 @@ class Planner {
   LaunchPlan plan_;
 };
 
+// Numbers as they lie in memory: as many of each kind as the number in front says.
 std::string MapKey(const TensorMapDesc& d) {
-  return fmt::format("{} {:x} {} {} {} {}", d.dtype, d.base, fmt::join(d.dims, ","),
-                     fmt::join(d.strides_bytes, ","), fmt::join(d.box, ","), d.swizzle_bytes);
+  std::string key = d.dtype;
+  const auto put = [&](uint64_t v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
+  put(d.base);
+  put(static_cast<uint64_t>(d.swizzle_bytes));
+  put(d.dims.size());
+  for (const uint64_t v : d.dims) put(v);
+  for (const uint64_t v : d.strides_bytes) put(v);
+  for (const uint32_t v : d.box) put(v);
+  return key;
 }
 
 }  // namespace
@@ -350,7 +365,7 @@ Result<> LoadedKernel::EncodeMaps(LaunchPlan& plan, DiagSink& diags) {
   return Done();
 }
 
-Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const LaunchArgs& args,
+Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(LaunchArgs args,
                                                                          DiagSink& diags) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (last_ && last_args_ == args) return last_;
@@ -380,7 +395,7 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const L
   ready->args = std::move(plan.args);
   ready->plan = std::make_shared<const LaunchPlan>(std::move(plan));
   last_ = ready;
-  last_args_ = args;
+  last_args_ = std::move(args);
   return std::shared_ptr<const Ready>(std::move(ready));
 }
 

@@ -47,6 +47,8 @@ struct LaunchArgs {
 int DTypeBytes(const std::string& dtype);
 // Elements of a view; meaningful only after its extents were checked.
 int64_t ElementCount(const TensorView& view);
+// What expressions call a stride: `T.stride<i>`.
+std::string StrideName(const std::string& tensor, size_t dim);
 // One stride per dim. Dims of extent 0 or 1 are never stepped along: theirs is replaced by one that
 // suits everybody (a multiple of 16 bytes beyond the dims inside).
 std::vector<int64_t> EffectiveStrides(const TensorView& view);
@@ -116,7 +118,7 @@ class LoadedKernel {
     // Launches of the device.
     size_t launches() const { return plan->nothing_to_do ? 0 : 1 + before.size(); }
   };
-  Result<std::shared_ptr<const Ready>> Prepare(const LaunchArgs& args, DiagSink& diags);
+  Result<std::shared_ptr<const Ready>> Prepare(LaunchArgs args, DiagSink& diags);
   // The same launch on tensors that lie elsewhere: one address for each tensor of the image, in its
   // order. Checks what depends on addresses (storage, alignment), nothing else.
   Result<Ready> Move(const Ready& ready, std::span<const DeviceAddress> addresses, DiagSink& diags);

@@ -2,6 +2,7 @@
 #include "support/child.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,18 +47,20 @@ TemporaryFolder::~TemporaryFolder() {
   if (!path_.empty()) std::filesystem::remove_all(path_, error);
 }
 
+// Not by fork: a host's pages, a driver's among them, are not to be copied for each program.
 int RunLogged(const std::vector<std::string>& argv, const std::string& log) {
   std::vector<char*> args;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
   args.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) return -1;
-  if (child == 0) {
-    const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
-    execve(args[0], args.data(), environ);
-    _exit(127);
-  }
+  posix_spawn_file_actions_t files;
+  if (posix_spawn_file_actions_init(&files) != 0) return -1;
+  pid_t child = 0;
+  const bool began = posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
+                                                      O_WRONLY | O_CREAT | O_TRUNC, 0600) == 0 &&
+                     posix_spawn_file_actions_adddup2(&files, 1, 2) == 0 &&
+                     posix_spawn(&child, args[0], &files, nullptr, args.data(), environ) == 0;
+  posix_spawn_file_actions_destroy(&files);
+  if (!began) return -1;
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return -1;

@@ -258,6 +258,10 @@ struct CompilerOptions {
   bool disk_cache = true;
   std::string cache_dir;   // "": $XDG_CACHE_HOME/tilec, or ~/.cache/tilec
   std::string stdlib_dir;  // "": the standard library inside this library
+  // Who makes machine code for a GPU: "auto", the ptxas that $PTXAS names, or that of $CUDA_HOME or
+  // $PATH, and the driver where there is none; "off", the driver; or the path of a ptxas. Nothing
+  // else depends on it (docs/embedding.md).
+  std::string ptxas = "auto";
 };
 
 // A parameter of a kernel, for programs that look before they launch.
@@ -280,14 +284,14 @@ struct SizeRange {
 
 // How far Prepare of ranges is.
 struct Preparing {
-  size_t done = 0, of = 0;                          // classes of sizes
+  size_t done = 0, of = 0;                          // classes of sizes; all are chosen first
   size_t programs = 0;                              // compiled and loaded by then
   double choosing = 0, compiling = 0, loading = 0;  // seconds of all its threads together
 };
 
 struct PrepareOptions {
   int threads = 0;  // 0: one for each core
-  // Called after each class, by one thread at a time.
+  // Called after each class that is chosen, then after each that is done, by one thread at a time.
   std::function<void(const Preparing&)> progress;
 };
 

@@ -83,7 +83,7 @@ tilec_status* tilec_device_synchronize(tilec_device* device, int32_t stream);
 // Compiling. Options are NAME, VALUE pairs: "target" (a machine or its file), "schedule" (a word or
 // a .sched file), "tune" ("model", "classes", "default", "measure", "measure=SECONDS", a file of
 // `tilec tune`, "model:improve" or "classes:improve"), "cache" ("on", "off"), "cache_dir",
-// "stdlib_dir".
+// "stdlib_dir", "ptxas" ("auto", "off" or a file).
 // `kernel` may be NULL if the file has one kernel.
 tilec_status* tilec_compiler_create(const char* const* names, const char* const* values,
                                     size_t count, tilec_compiler** compiler);

@@ -47,25 +47,48 @@ bool Divides(const Function& fn) {
 }
 }  // namespace
 
+Groundwork GroundworkOf(const Function& in, const Target& target,
+                        const SequentialOptions& options) {
+  const int roles = ComputeRolesOf(in);
+  return {MakePlan(in, target, roles > 1 ? options.warpgroups : options.share, true),
+          NeedsOfRoles(in, roles)};
+}
+
 ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
                                const SequentialOptions& options, int depth)
     : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
-  const bool several = depth > 0 && ComputeRolesOf(in) > 1;
-  tiles_ = MakePlan(in, target, several ? options.warpgroups : options.share, depth > 0);
-  if (!options.bring) LeaveAll(&tiles_);
-  p_.early_loads = options.early_loads;
-  p_.slice_epilogues = options.slice_epilogues;
+  if (depth > 0) {
+    Groundwork ground = GroundworkOf(in, target, options);
+    tiles_ = std::move(ground.tiles);
+    Begin(ground.needs);
+  } else {
+    tiles_ = MakePlan(in, target, options.share, false);
+    Begin({});
+  }
+}
+
+ProgramPlanner::ProgramPlanner(const Function& in, const Target& target,
+                               const SequentialOptions& options, int depth,
+                               const Groundwork& ground)
+    : in_(in), target_(target), uses_(in), options_(options), depth_(depth), positions_(in) {
+  tiles_ = ground.tiles;
+  Begin(ground.needs);
+}
+
+void ProgramPlanner::Begin(const std::optional<std::vector<RoleNeeds>>& needs) {
+  if (!options_.bring) LeaveAll(&tiles_);
+  p_.early_loads = options_.early_loads;
+  p_.slice_epilogues = options_.slice_epilogues;
   for (OpId id : in_.blocks[in_.body].ops)
     if (in_.ops[id].kind == OpKind::kParallel) cluster_ = in_.ops[id].i("cluster", 1);
   if (depth_ == 0) {
     PlanEpilogues();
     return;
   }
-  p_.compute_roles = ComputeRolesOf(in);
-  std::optional<std::vector<RoleNeeds>> needs = NeedsOfRoles(in, p_.compute_roles);
+  p_.compute_roles = ComputeRolesOf(in_);
   sound_ = needs.has_value();
   if (!sound_) return;
-  p_.needs = std::move(*needs);
+  p_.needs = *needs;
   const auto plan_rings = [&] {
     std::optional<ChannelSet> set =
         PlanChannels(in_, tiles_, p_.needs, options_.joined_rings, &no_producer_);

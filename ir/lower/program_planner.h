@@ -26,11 +26,22 @@ namespace tilec::ir {
 // Is it made in turns of a tile's own loop, not in the one over tiles?
 bool InTurns(const Function& fn, OpId op);
 
+// What all plans with a producer role begin with, however deep their rings and whatever way their
+// stores leave: one who tries many of them finds it out once.
+struct Groundwork {
+  LayoutPlan tiles;
+  std::optional<std::vector<RoleNeeds>> needs;  // nullopt: the marks make no sense
+};
+Groundwork GroundworkOf(const Function& in, const Target& target, const SequentialOptions& options);
+
 class ProgramPlanner {
  public:
   // depth: slots of each ring in a loop when a producer role is wanted; 0: one role.
   ProgramPlanner(const Function& in, const Target& target, const SequentialOptions& options,
                  int depth);
+  // With a producer role, on its groundwork.
+  ProgramPlanner(const Function& in, const Target& target, const SequentialOptions& options,
+                 int depth, const Groundwork& ground);
   // A producer was wanted and is possible.
   bool specialized() const { return p_.specialized; }
   // … whose rings some loads share that other products read.
@@ -45,6 +56,8 @@ class ProgramPlanner {
   Result<ProgramPlan> Run(DiagSink& diags);
 
  private:
+  void Begin(const std::optional<std::vector<RoleNeeds>>& needs);
+
   static constexpr int64_t kTokenDepth = 4;
   // The proof tells the slots of accumulators apart by number, beside those of each ring: of deeper
   // rings it has too many states for persistent CTAs (8 slots: 3298, 3: 122).

@@ -223,6 +223,7 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
   SequentialOptions with = options;
   // Tensor memory is loaded a slice at a time: whole rows of a tile would only fill registers.
   const bool slices = options.slice_epilogues || InTensorMemory(target.matrix_unit.kind);
+  const Groundwork ground = GroundworkOf(fn, target, options);
   for (const Form& form : kForms) {
     if ((slices && !form.slice_epilogues) || (!options.early_loads && form.early_loads))
       continue;  // what is asked for stays
@@ -240,7 +241,7 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
       if (!over_tiles && room.staging == Staging::kTurns) continue;
       DiagSink attempt;
       if (options.need) *options.need = {};
-      ProgramPlanner planner(fn, target, with, room.depth);
+      ProgramPlanner planner(fn, target, with, room.depth, ground);
       *brings = planner.brings();
       if (!planner.sound())
         return diags.Report(lower_diag::kRolesNotApart, Span{}, fn.name)

@@ -172,6 +172,10 @@ struct Life {
 
 std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tiles,
                                       const std::set<OpId>& apart) {
+  const bool any = std::any_of(tiles.dots.begin(), tiles.dots.end(), [](const auto& dot) {
+    return dot.second.unit != MatrixUnit::kNone && InTensorMemory(dot.second.unit);
+  });
+  if (!any) return {};  // a sum begins and ends with products
   return Finder(fn, tiles, apart).Run();
 }
 

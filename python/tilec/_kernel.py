@@ -816,7 +816,8 @@ STANDS_FOR = _arrays.STANDS_FOR
 class Compiler:
     """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
     "default", "measure", "measure=SECONDS", a file of `tilec tune`, "model:improve",
-    "classes:improve"), cache (bool), cache_dir, stdlib_dir."""
+    "classes:improve"), cache (bool), cache_dir, stdlib_dir, ptxas ("auto", "off" or a
+    file)."""
 
     def __init__(self, **options):
         self._lib = library()

@@ -35,6 +35,7 @@ class ArgumentSets : public ::testing::Test {
     ASSERT_TRUE(device.ok()) << device.status().text();
     device_.emplace(*device);
     CompilerOptions options;
+    options.ptxas = "off";  // the stand-in takes text
     options.disk_cache = false;
     options.tune = "default";
     auto compiler = Compiler::Create(options);

@@ -55,6 +55,7 @@ class MeasuredKernel : public ::testing::Test {
   // As a process of its own would have it.
   Kernel Make(const std::string& tune = "measure=0.01", const char* source = kSource) {
     CompilerOptions options;
+    options.ptxas = "off";  // the stand-in takes text
     options.cache_dir = folder_.path();
     options.tune = tune;
     auto compiler = Compiler::Create(options);
@@ -135,6 +136,7 @@ TEST_F(MeasuredKernel, ThreadsMeasureOnce) {
   Kernel shared = Make();
   TempFolder other;
   CompilerOptions options;
+  options.ptxas = "off";  // the stand-in takes text
   options.cache_dir = other.path();
   options.tune = "measure=0.01";
   auto compiler = Compiler::Create(options);
@@ -192,6 +194,7 @@ TEST_F(MeasuredKernel, AKernelMayGoWhileItIsImproved) {
   for (int i = 0; i < 8; ++i) {
     TempFolder fresh;
     CompilerOptions options;
+    options.ptxas = "off";  // the stand-in takes text
     options.cache_dir = fresh.path();
     options.tune = "model:improve";
     auto compiler = Compiler::Create(options);
@@ -231,6 +234,7 @@ TEST_F(MeasuredKernel, WithoutAClockNothingIsImproved) {
 
 TEST_F(MeasuredKernel, OnlyWhatTheModelChoosesIsImproved) {
   CompilerOptions options;
+  options.ptxas = "off";  // the stand-in takes text
   options.tune = "default:improve";
   const auto compiler = Compiler::Create(options);
   ASSERT_FALSE(compiler.ok());

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/diagnostics.h"
+#include "api/known_classes.h"
 #include "api/prepare_ranges.h"
 #include "api/size_ranges.h"
 #include "include/tilec/tilec.h"
@@ -145,13 +146,22 @@ TEST_F(Classes, ThreadsPrepareWhatOneWould) {
   std::vector<Preparing> one, four;
   EXPECT_EQ(prepared(1, &one), prepared(4, &four));
   ASSERT_EQ(one.size(), four.size());
+  const size_t classes = four.size() / 2;  // each is chosen, then made
   for (size_t i = 0; i < four.size(); ++i) {
-    EXPECT_EQ(four[i].done, i + 1);
-    EXPECT_EQ(four[i].of, four.size());
+    EXPECT_EQ(four[i].done, i < classes ? 0 : i + 1 - classes);
+    EXPECT_EQ(four[i].of, classes);
+    EXPECT_EQ(four[i].programs > 0, i >= classes) << "a program before all classes were chosen";
   }
   EXPECT_EQ(one.back().programs, four.back().programs);
   EXPECT_GT(one.back().choosing, 0);
   EXPECT_GT(one.back().compiling, 0);
+}
+
+TEST_F(Classes, EachProgramIsMadeBeforeTheyAreShared) {
+  const auto program = [](uintptr_t at) { return reinterpret_cast<const Specialisation*>(at); };
+  const Specialisation *a = program(64), *b = program(128), *c = program(192);
+  EXPECT_EQ(api::FirstOfEach({a, a, b, a, c, b}), (std::vector<size_t>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(api::FirstOfEach({}), (std::vector<size_t>{}));
 }
 
 TEST_F(Classes, ThreadsEndAtTheFirstClassThatFails) {
@@ -169,6 +179,113 @@ TEST_F(Classes, ThreadsEndAtTheFirstClassThatFails) {
   ASSERT_EQ(diags.all().size(), 1u);
   EXPECT_NE(diags.all()[0].message.find('5'), std::string::npos) << diags.all()[0].message;
   EXPECT_LT(made, 1000);
+}
+
+// A launch of a class that is known is not bound; what is wrong with it is said in the same words.
+TEST_F(Classes, LaunchesOfKnownClassesAreCheckedAsOthersAre) {
+  const std::string body =
+      "{\n  tune BM = 16 in {16, 32}\n"
+      "  parallel m in tiles(M, BM) { Y[m, :] = X[m, :] * a + (at as f32) }\n}\n";
+  const std::string head = "kernel scale(X: f32[M, N], Y: out f32[M, N], a: f32, at: i32)\n";
+  auto device = Device::Open("emulator");
+  ASSERT_TRUE(device.ok());
+  const auto memory = device->Alloc(1 << 20);
+  ASSERT_TRUE(memory.ok());
+  const auto load = [&](const std::string& facts) {
+    CompilerOptions options;
+    options.disk_cache = false;
+    options.tune = "classes";
+    auto kernel = Compiler::Create(options)->CompileText(head + facts + body, "t.tile");
+    EXPECT_TRUE(kernel.ok()) << kernel.status().text();
+    return *kernel;
+  };
+  const auto args = [&](int64_t m, int64_t n = 24, int64_t rows = 0) {
+    return Args()
+        .Set("X", Tensor{DType::kF32, *memory, {m, n}, {}})
+        .Set("Y", Tensor{DType::kF32, *memory + (1 << 19), {rows ? rows : m, n}, {}})
+        .Set("a", 2.0)
+        .Set("at", 5);
+  };
+  const Args none = Args(args(36)).Set("X", Tensor{DType::kF32, 0, {36, 24}, {}});
+  const Args stray = Args(args(37)).Set("b", 1);
+  const Args strange = Args(args(38)).Set("Y", Tensor{DType::kF64, *memory, {38, 24}, {}});
+  const Args flat = Args(args(38)).Set("Y", Tensor{DType::kF32, *memory, {38 * 24}, {}});
+  const Args strided = Args(args(38)).Set("X", Tensor{DType::kF32, *memory, {38, 24}, {24}});
+  const Args told = Args(args(39)).Set("M", 38);
+  const Args negative = Args(args(39)).Set("a", -1.0);
+  for (const char* facts : {"  where M != 35, a > 0.0\n", "  where M != 35\n"}) {
+    Kernel known = load(facts);
+    ASSERT_TRUE(known.Launch(*device, args(40)).ok());
+    ASSERT_TRUE(known.Launch(*device, args(39)).ok()) << "of the same class";
+    for (const Args& wrong :
+         {args(35), args(34, 24, 33), none, stray, strange, flat, strided, told, negative}) {
+      Kernel fresh = load(facts);
+      const Status here = known.Launch(*device, wrong), there = fresh.Launch(*device, wrong);
+      EXPECT_EQ(here.ok(), there.ok());
+      EXPECT_EQ(here.text(), there.text());
+    }
+    EXPECT_FALSE(known.Launch(*device, args(35)).ok());
+  }
+  // What runs is what another would run, at sizes and values of its own.
+  Kernel known = load("");
+  std::vector<float> x(40 * 24, 3), y(40 * 24);
+  ASSERT_TRUE(device->CopyIn(*memory, x.data(), 4 * x.size()).ok());
+  for (const int64_t m : {40, 33, 39}) {
+    ASSERT_TRUE(device->Fill(*memory + (1 << 19), 0, 4 * y.size()).ok());
+    const Status s = known.Launch(*device, args(m).Set("a", static_cast<double>(m)).Set("at", m));
+    ASSERT_TRUE(s.ok()) << s.text();
+    ASSERT_TRUE(device->CopyOut(y.data(), *memory + (1 << 19), 4 * y.size()).ok());
+    for (int64_t i = 0; i < 40 * 24; ++i)
+      ASSERT_EQ(y[static_cast<size_t>(i)], i < m * 24 ? static_cast<float>(4 * m) : 0)
+          << m << " " << i;
+  }
+}
+
+TEST_F(Classes, AreKnownByAllThatAChoiceLooksAt) {
+  DiagSink diags;
+  SourceMap sources;
+  auto program = frontend::Program::LoadText(
+      sources, "t.tile",
+      "kernel f(X: f32[M, N], Y: out f32[M, N], a: f32, at: i32, W: const i32 = 1)\n"
+      "  where a > 0.0, N >= 1\n"
+      "{\n  parallel m in tiles(M, 16), n in tiles(N, 16) { Y[m, n] = X[m, n] }\n}\n",
+      nullptr, diags);
+  ASSERT_TRUE(program.ok()) << RenderAll(diags, sources);
+  auto signature = frontend::SignatureOf(*program, "f", diags);
+  ASSERT_TRUE(signature.ok()) << RenderAll(diags, sources);
+  EXPECT_TRUE(api::KnownClasses::Tell(*signature));
+  const int one = 1, two = 2;
+  const auto key = [&](int64_t m, int64_t n, uint64_t data = 0x100, frontend::Values more = {},
+                       const int* device = nullptr) {
+    frontend::Values values = {{"a", 1.5}, {"at", int64_t{5}}};
+    for (const auto& [name, value] : more) values[name] = value;
+    const api::Tensors tensors = {{"X", {"f32", data, {m, n}, {}}},
+                                  {"Y", {"f32", 0x100, {m, n}, {}}}};
+    return api::KnownClasses::KeyOf(*signature, values, tensors, device ? device : &one);
+  };
+  const auto known = key(36, 40);
+  ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(key(33, 40), known);
+  EXPECT_EQ(key(36, 40, 0x100, {{"at", int64_t{8}}}), known);
+  EXPECT_NE(key(36, 40, 0x100, {{"a", 2.5}}), known) << "no program carries `a > 0.0`";
+  EXPECT_NE(key(41, 40), known) << "another class of rows";
+  EXPECT_NE(key(36, 48), known) << "another class of columns";
+  EXPECT_NE(key(36, 39), known) << "rows that begin elsewhere";
+  EXPECT_NE(key(36, 40, 0x104), known) << "a tensor that is aligned less";
+  EXPECT_NE(key(36, 40, 0x100, {{"at", int64_t{9}}}), known) << "another class of a scalar";
+  EXPECT_NE(key(36, 40, 0x100, {{"W", int64_t{2}}}), known) << "another constant";
+  EXPECT_NE(key(36, 40, 0x100, {}, &two), known) << "another device";
+  EXPECT_EQ(api::KnownClasses::KeyOf(*signature, {}, {{"X", {"f32", 0, {4, 4}, {}}}}, &one),
+            std::nullopt)
+      << "a tensor is missing";
+  const auto facts = signature->facts;
+  signature->facts.clear();
+  EXPECT_EQ(key(36, 40, 0x100, {{"a", 2.5}}), key(36, 40)) << "no fact is about `a`";
+  signature->facts = facts;
+  signature->facts[0].text = "a * M_2 > 0.0";
+  EXPECT_TRUE(api::KnownClasses::Tell(*signature));
+  signature->facts[0].text = "a * M > 0.0";
+  EXPECT_FALSE(api::KnownClasses::Tell(*signature)) << "nor is it asked once for a class";
 }
 
 TEST_F(Classes, RangesInC) {

@@ -5,10 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
+#include <set>
+#include <thread>
 
+#include "api/ahead.h"
 #include "api/split.h"
 #include "tests/unit/api/loaded.h"
 #include "tests/unit/temp_folder.h"
@@ -58,6 +63,51 @@ TEST_F(TuneTest, AFewRowsGetTilesThatFillTheMachine) {
   EXPECT_GT(best.time.ctas, 100);
   EXPECT_GE(best.time.memory_ms, best.time.compute_ms);  // as it should be for 16 rows
   EXPECT_LE(std::get<int64_t>(choice.values.at("BM")), 64);
+}
+
+// What is lowered ahead of its turn is what its turn finds, and no more is looked at for it.
+TEST_F(TuneTest, ThreadsChooseWhatOneWould) {
+  const auto choose = [&](const Call& call, int threads) {
+    PipelineOptions options;
+    options.choosing_threads = threads;
+    return ChooseTunes(loaded_, signature_, call, options, nullptr);
+  };
+  const auto same = [&](const Call& call) {
+    const TuneChoice one = choose(call, 1), four = choose(call, 4);
+    EXPECT_GT(one.lowered.size(), 1u);
+    EXPECT_EQ(one.values, four.values);
+    EXPECT_EQ(one.rated, four.rated);
+    ASSERT_EQ(one.lowered.size(), four.lowered.size());
+    for (size_t i = 0; i < one.lowered.size(); ++i) {
+      EXPECT_EQ(one.lowered[i].values, four.lowered[i].values);
+      EXPECT_EQ(one.lowered[i].time.ms, four.lowered[i].time.ms);
+    }
+  };
+  Load("std/matmul.tile", "gemm");
+  same(Gemm(992, 784, 8128));
+  Load("std/attention.tile", "attention");
+  same(Of({{"B", 2}, {"H", 8}, {"G", 2}, {"S", 1}, {"L", 3000}, {"D", 128}}));
+}
+
+TEST(Ahead, ThreadsTakeItemsInTheirOrderUntilTheAskerIsDone) {
+  std::atomic<size_t> done{0};
+  {
+    Ahead none(1, 0, 100, [&](size_t) { ++done; });
+  }
+  EXPECT_EQ(done, 0u) << "nobody but the asker";
+  std::mutex mutex;
+  std::set<size_t> items;
+  {
+    Ahead three(4, 2, 50, [&](size_t i) {
+      const std::lock_guard<std::mutex> lock(mutex);
+      items.insert(i);
+      ++done;
+    });
+    while (done < 10) std::this_thread::yield();
+  }
+  EXPECT_EQ(items.size(), done);
+  EXPECT_EQ(*items.begin(), 2u);
+  EXPECT_EQ(*items.rbegin(), 1 + items.size());
 }
 
 // An assembler that says of the first `n` programs that it spilled, and takes the others.

@@ -58,8 +58,9 @@ void Record(uint64_t to, const uint32_t (&seen)[6]) {
 
 extern "C" {
 // How much was asked of the driver: maps encoded, maps moved, launches, graphs instantiated, nodes
-// whose parameters were replaced, graphs launched.
-uint64_t fake_counts[6] = {};
+// whose parameters were replaced, graphs launched, modules loaded, those of machine code, functions
+// brought to the device.
+uint64_t fake_counts[9] = {};
 CUresult cuInit(unsigned) { return FAKE_INIT; }
 CUresult cuDriverGetVersion(int* v) { return *v = 12040, 0; }
 CUresult cuGetErrorName(CUresult e, const char** t) {
@@ -120,11 +121,17 @@ CUresult cuModuleLoadDataEx(CUmodule* m, const void* image, unsigned n, int* opt
                     "ptxas kernel.ptx, line 7; error : Parsing error\n");
     return 218;
   }
+  __atomic_fetch_add(&fake_counts[6], 1, __ATOMIC_RELAXED);
+  if (text[0] == 0x7f) __atomic_fetch_add(&fake_counts[7], 1, __ATOMIC_RELAXED);
   return *m = reinterpret_cast<CUmodule>(uintptr_t{32}), NeedContext();
 }
 CUresult cuModuleUnload(CUmodule) { return NeedContext(); }
 CUresult cuModuleGetFunction(CUfunction* f, CUmodule, const char*) {
   return *f = reinterpret_cast<CUfunction>(uintptr_t{48}), NeedContext();
+}
+CUresult cuFuncLoad(CUfunction) {
+  __atomic_fetch_add(&fake_counts[8], 1, __ATOMIC_RELAXED);
+  return NeedContext();
 }
 CUresult cuFuncGetAttribute(int* v, int a, CUfunction) {
   *v = a == kLocalSize ? g_local : a == kRegisters ? 168 : 0;

@@ -104,6 +104,21 @@ TEST_F(KernelCacheTest, LimitDropsTheLeastRecentlyUsed) {
   EXPECT_FALSE(cache.Get("b", diags_));
   EXPECT_TRUE(cache.Get("d", diags_));
 }
+// A process that puts much looks through the folder once a hundredth of the limit.
+TEST_F(KernelCacheTest, SmallEntriesAreNotWorthALook) {
+  const std::string payload(1000, 'p');
+  KernelCache(dir_).Put("old", "k", payload, diags_);
+  const std::string file = dir_ + "/old.tilec";
+  KernelCache cache(dir_, 500000);  // what lies there fits
+  cache.Put("a", "k", payload, diags_);
+  fs::resize_file(file, 600000);  // now it does not, and is the oldest
+  fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  cache.Put("b", "k", payload, diags_);
+  EXPECT_TRUE(fs::exists(file));
+  for (const char* key : {"c", "d", "e", "f", "g"}) cache.Put(key, "k", payload, diags_);
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_TRUE(cache.Get("a", diags_));
+}
 TEST_F(KernelCacheTest, UnwritableDirectoryIsAWarning) {
   std::string why;
   fs::create_directories(dir_);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/assembler.h"
+
+#include "api/diagnostics.h"
+#include "api/environment.h"
+#include "backend/diagnostics.h"
+#include "backend/ptxas.h"
+
+namespace tilec::api {
+
+Result<> Assembler::Use(const std::string& option, DiagSink& diags) {
+  if (option == "off") return Done();
+  ptxas_ = option == "auto" ? PtxasFromEnvironment() : backend::FindPtxas({.path = option});
+  if (!ptxas_.empty()) stamp_ = StampOf(ptxas_);
+  if (!ptxas_.empty() || option == "auto") return Done();
+  return diags.Report(backend::kPtxasMissing, Span{})
+      .Note(fmt::format("ptxas = \"{}\" is no program", option))
+      .Help("name another file, or say \"auto\" or \"off\"");
+}
+
+MachineCode Assembler::CodeOf(const backend::KernelImage& image, const runtime::Device& device,
+                              const runtime::KernelCache* cache, DiagSink& diags) {
+  MachineCode code;
+  if (ptxas_.empty() || device.kind() != "cuda") return code;
+  const std::string isa = device.isa();
+  for (const backend::KernelImage& launch : image.before)
+    code.before.push_back(Assemble(launch, isa, cache, diags));
+  code.cubin = Assemble(image, isa, cache, diags);
+  return code;
+}
+
+std::string Assembler::Assemble(const backend::KernelImage& launch, const std::string& isa,
+                                const runtime::KernelCache* cache, DiagSink& diags) {
+  if (stopped_) return "";
+  std::string key;
+  if (cache != nullptr) {
+    key = runtime::CacheKey().Add("cubin", launch.ptx).Add("for", isa).Add("by", stamp_).Hex();
+    if (auto kept = cache->Get(key, diags)) return *std::move(kept);
+  }
+  DiagSink quiet;  // the driver says what is wrong with the text, if something is
+  auto report = backend::Assemble(launch.ptx, isa, ptxas_, quiet);
+  if (!report.ok()) {
+    if (!stopped_.exchange(true))
+      diags.Report(kNotAssembled, Span{}, ptxas_, launch.name,
+                   quiet.all().empty() ? "it failed" : quiet.all()[0].message);
+    return "";
+  }
+  if (cache != nullptr)
+    cache->Put(key, fmt::format("{} {} code", launch.name, isa), report->cubin, diags);
+  return std::move(report->cubin);
+}
+
+}  // namespace tilec::api
