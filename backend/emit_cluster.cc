@@ -14,6 +14,7 @@
 
 #include "backend/emitter.h"
 #include "support/check.h"
+#include "support/expr.h"
 
 namespace tilec::backend {
 
@@ -67,9 +68,12 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   const int64_t threads = int64_t{32} * role_.warps;
   const std::string& kind = op.s("kind");
   const Regs own = Get(op.operands[0]);
-  const auto all = static_cast<int64_t>(own.size()), count = all / parts;
+  // Where parts are not equal, the last ones have less, or nothing.
+  const auto all = static_cast<int64_t>(own.size());
+  const int64_t count = ir::SmemBytes(smem.smem, d) / (4 * threads);
   const int64_t vector = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
   const int64_t slot = count * threads * 4;
+  const bool uneven = parts * count != all;
   llvm::Value* barriers = Scalar(op.operands[2]);
   llvm::Value* mine =
       b_.CreateAdd(Scalar(op.operands[1]), b_.CreateMul(role_.thread, I32(4 * vector)));
@@ -84,10 +88,18 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
                              b_.getInt1Ty());
   }
 
-  const auto store = [&](llvm::Value* to, const Regs& regs) {
+  const auto store = [&](llvm::Value* to, const Regs& regs, const auto& where) {
     for (int64_t e = 0; e < static_cast<int64_t>(regs.size()); e += vector)
-      StoreGlobal(to, e * threads * 4, holds, Regs(regs.begin() + e, regs.begin() + e + vector), d,
-                  PtxInst::kStShared);
+      StoreGlobal(to, e * threads * 4, where(e), Regs(regs.begin() + e, regs.begin() + e + vector),
+                  d, PtxInst::kStShared);
+  };
+  const auto always = [&](int64_t) { return holds; };
+  // Has this CTA's part a register `e`?
+  const auto in_part = [&](int64_t e) {
+    const int64_t ranks = uneven ? CeilDiv(all - e, count) : parts;
+    if (ranks >= parts) return holds;
+    llvm::Value* has = b_.CreateICmpULT(rank, I32(ranks));
+    return holds ? b_.CreateAnd(holds, has) : has;
   };
   const auto combine = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
     if (kind == "add") return ir::IsFloat(d) ? b_.CreateFAdd(x, y) : b_.CreateAdd(x, y);
@@ -98,7 +110,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   };
   // `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
   // on: CTAs that begin with themselves do not all ask the same one at a time.
-  const auto sum = [&](llvm::Value* from, llvm::Value* begin) {
+  const auto sum = [&](llvm::Value* from, llvm::Value* begin, const auto& where) {
     std::vector<llvm::Value*> there;
     for (int64_t q = 0; q < ctas; ++q) {
       llvm::Value* cta = b_.CreateAnd(b_.CreateAdd(begin, I32(q)), I32(ctas - 1));
@@ -109,11 +121,13 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     for (int64_t e = 0; e < count; e += together) {
       std::vector<Regs> read(static_cast<size_t>(ctas));
       const int64_t end = std::min(count, e + together);
-      for (int64_t i = e; i < end; i += vector)
+      for (int64_t i = e; i < end; i += vector) {
+        llvm::Value* const inside = where(i);
         for (int64_t q = 0; q < ctas; ++q)
-          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, holds,
+          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, inside,
                                            nothing, d, PtxInst::kLdCluster))
             read[static_cast<size_t>(q)].push_back(v);
+      }
       for (size_t i = 0; i < read[0].size(); ++i) {
         llvm::Value* total = read[0][i];
         for (size_t q = 1; q < read.size(); ++q) total = combine(total, read[q][i]);
@@ -123,16 +137,18 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     return out;
   };
 
-  store(mine, own);  // slots follow each other as parts do
+  Regs whole = own;
+  while (whole.size() % static_cast<size_t>(vector) != 0) whole.push_back(zero);
+  store(mine, whole, always);  // slots follow each other as parts do
   ReleaseToCluster(barriers, 0);
   AcquireOfCluster(barriers, 0);
   if (parts > 1) {
     llvm::Value* part = b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot)));
-    store(part, sum(part, rank));
+    store(part, sum(part, rank, in_part), in_part);
     ReleaseToCluster(barriers, 1);
   }
   if (op.i("all", 0) != 0) {
-    const Regs total = sum(mine, I32(0));
+    const Regs total = sum(mine, I32(0), always);
     ReleaseToCluster(barriers, 2);
     AcquireOfCluster(barriers, 2);
     Set(op.results[0], total);
@@ -148,13 +164,14 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     AcquireOfCluster(barriers, 1);
     for (int64_t q = 0; q < parts; ++q) {
       llvm::Value* there = CallPtx(b_, PtxInst::kMapa, {b_.CreateAdd(mine, I32(q * slot)), I32(q)});
-      for (int64_t e = 0; e < count; e += vector)
+      for (int64_t e = 0; e < std::min(count, all - q * count); e += vector)
         for (llvm::Value* v :
              LoadGlobal(there, e * threads * 4, holds, nothing, d, PtxInst::kLdCluster))
           total.push_back(v);
     }
+    total.resize(own.size());  // of the last access some were nobody's
   } else {
-    total = sum(mine, I32(0));
+    total = sum(mine, I32(0), always);
   }
   llvm::BasicBlock* end = b_.GetInsertBlock();
   b_.CreateBr(join);

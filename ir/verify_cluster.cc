@@ -10,6 +10,10 @@
 
 namespace tilec::ir::verify_internal {
 
+namespace {
+constexpr int64_t kWidestAccess = 4;  // registers: so many a part may have more than its share
+}
+
 // Both levels: kind and types.
 bool Verifier::CheckTogether(const Op& op) {
   const Type& in = Operand(op, 0);
@@ -71,8 +75,11 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
   if (op.i("all", 0) != 0 && smem.depth != 1)
     return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
   const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
-  const int64_t bytes = regs * scope.threads * ByteSize(tile.dtype);
-  if (regs % smem.depth != 0 || smem.depth * SmemBytes(smem.smem, smem.dtype) != bytes)
+  // Of each thread as many registers in every part; the last parts may have less, or nothing.
+  const int64_t of_all = scope.threads * static_cast<int64_t>(ByteSize(tile.dtype));
+  const int64_t part = SmemBytes(smem.smem, smem.dtype);
+  const int64_t count = part / of_all, least = (regs + smem.depth - 1) / smem.depth;
+  if (part % of_all != 0 || count < least || count - least >= kWidestAccess)
     return Fail(kVerifyMemory, op,
                 fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
                             scope.threads));

@@ -387,7 +387,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
   int64_t sms = target.limits.sms;
   if (shape.cluster > 2 && sms > 2 * model.sms_beside_clusters)
-    sms -= sms % shape.cluster + model.sms_beside_clusters;
+    sms = (sms - model.sms_beside_clusters) / shape.cluster * shape.cluster;
   const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));

@@ -200,7 +200,7 @@ class Forms::Kept {
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
       const int64_t sms = target_.limits.sms;
-      const int64_t together = sms - sms % most - target_.model.sms_beside_clusters;
+      const int64_t together = (sms - target_.model.sms_beside_clusters) / most * most;
       // As many groups as there is room for, too: of one tile 15 in place of 8.
       std::vector<int64_t> counts;
       for (int64_t ctas = 2; ctas <= most; ctas *= 2) counts.push_back(ctas);

@@ -22,6 +22,13 @@ bool SameSpan(Span a, Span b) { return a.file == b.file && a.begin == b.begin &&
 // barriers: written, added up, no consumer left.
 constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
 
+// Registers of a thread in each part: accesses of 16 bytes, though the last parts have less then.
+int64_t RegistersOfPart(int64_t regs, int64_t parts) {
+  constexpr int64_t kWidest = 4, kFew = 2;
+  const int64_t count = CeilDiv(regs, parts);
+  return parts == 1 || count <= kFew ? count : CeilDiv(count, kWidest) * kWidest;
+}
+
 }  // namespace
 
 // As deep as the schedule says, if somebody wrote it; else as deep as is tried. Rings outside of
@@ -268,8 +275,8 @@ void ProgramPlanner::PlanExchanges() {
     p_.cluster = cluster_;
     const auto layout = tiles_.layouts.find(op.results[0]);
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
-    const int64_t parts = regs % cluster_ == 0 && op.i("all", 0) == 0 ? cluster_ : 1;
-    const int64_t rows = regs / parts * tiles_.threads() / kColumns;
+    const int64_t parts = regs >= cluster_ && op.i("all", 0) == 0 ? cluster_ : 1;
+    const int64_t rows = RegistersOfPart(regs, parts) * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);
     if (OwnerOf(id) < 0) sound_ = false;

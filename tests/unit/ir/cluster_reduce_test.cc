@@ -129,6 +129,11 @@ TEST(ClusterReduce, RulesOfWarps) {
   const std::string whole = "smem<f32[64, 32], rows=64, cols=32, panel=32, swizzle=0, depth=1>";
   Parsed(Warps(parts, "mbar<3>"));
   Parsed(Warps(whole, "mbar<3>"));
+  // Parts need not be equal: with four for each CTA the last four have nothing. More is no use.
+  Parsed(Warps("smem<f32[16, 32], rows=16, cols=32, panel=32, swizzle=0, depth=8>", "mbar<3>"));
+  ExpectRejected(
+      Warps("smem<f32[24, 32], rows=24, cols=32, panel=32, swizzle=0, depth=8>", "mbar<3>"),
+      "no place for 16 registers of 128 threads");
   ExpectRejected(Warps(parts, "mbar<3>", 1), "clusters of 1");
   ExpectRejected(Warps(parts, "mbar<3>", 4), "1 or 4 parts");
   ExpectRejected(Warps(parts, "mbar<2>"), "not mbar<3>");
