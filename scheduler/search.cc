@@ -23,6 +23,11 @@ constexpr size_t kSessionsKept = 12;
 
 }  // namespace
 
+int64_t PatienceOf(const SolveOptions& options) {
+  const int64_t all = options.total_limit;
+  return all > 0 && all < options.resource_limit ? std::max<int64_t>(1, all / 10) : INT64_MAX;
+}
+
 std::string RolesText(const RoleOffer& offer) {
   std::string text;
   for (size_t i = 0; i < offer.widths.size();) {
@@ -50,11 +55,12 @@ Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resou
   const int64_t start = solver.resources();
   while (true) {
     const int64_t left = resource_limit - (solver.resources() - start);
-    if (left <= 0) {
-      outcome.answer = Answer::kUnknown;
+    outcome.answer =
+        left > 0 ? solver.Check(given, std::min(left, patience_)) : Answer::kUnknown;
+    if (outcome.answer == Answer::kUnknown) {
+      written_off_ += std::max<int64_t>(0, resource_limit - (solver.resources() - start));
       return outcome;
     }
-    outcome.answer = solver.Check(given, left);
     if (outcome.answer == Answer::kUnsat) outcome.core = solver.core();
     if (outcome.answer != Answer::kSat) return outcome;
     outcome.placement = model.Read(solver);
@@ -164,18 +170,18 @@ Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_l
       }
   Reply reply;
   reply.session = SessionFor(ii, offer);
-  const int64_t before = reply.session->solver.resources();
+  const int64_t before = reply.session->resources();
   reply.outcome = reply.session->Query({}, resource_limit);
   if (anew && reply.outcome.answer == Answer::kUnknown)
     given_up_->push_back(
-        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
+        {ii, offer.widths, resource_limit, reply.session->resources() - before});
   return reply;
 }
 
 std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
   if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
   if (sessions_.size() >= kSessionsKept) {
-    spent_ += sessions_.front()->solver.resources();
+    spent_ += sessions_.front()->resources();
     sessions_.erase(sessions_.begin());
   }
   sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
@@ -184,7 +190,7 @@ std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) 
 
 int64_t Search::resources() const {
   int64_t sum = spent_;
-  for (const auto& session : sessions_) sum += session->solver.resources();
+  for (const auto& session : sessions_) sum += session->resources();
   return sum;
 }
 
@@ -224,9 +230,9 @@ int64_t Search::LargestUsefulIi() const {
 }
 
 std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
-  const int64_t start = session.solver.resources();
+  const int64_t start = session.resources();
   for (size_t i = 0; i < core.size();) {
-    if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
+    if (session.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
     // With all overflows that turn up on the way: a needed item is one without which a schedule is.

@@ -18,12 +18,19 @@
 
 namespace tilec::scheduler {
 
+// What the solver may spend on one check. Where one question may take all that there is for all of
+// them (a compilation), a tenth of that: of the library's questions that have an answer at all, all
+// have it by then, and the others took seconds for nothing.
+int64_t PatienceOf(const SolveOptions& options);
+
 // One initiation interval and one offer of roles: formulas, the solver that has read them, and all
 // cuts found so far.
 class Session {
  public:
   Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-      : model(graph, ii, offer, options), solver(model.formulas()) {}
+      : model(graph, ii, offer, options),
+        solver(model.formulas()),
+        patience_(PatienceOf(options)) {}
 
   struct Outcome {
     Answer answer = Answer::kUnknown;
@@ -34,10 +41,17 @@ class Session {
   Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
   // The same with these guards only.
   Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
+  // Spent, and written off: a question that is given up early counts as if it had been asked to its
+  // limit, so that what is left for all others hangs on no patience.
+  int64_t resources() const { return solver.resources() + written_off_; }
 
   Model model;
   Solver solver;
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
+
+ private:
+  const int64_t patience_;
+  int64_t written_off_ = 0;
 };
 
 // "2 compute roles of 4 warps and 1 of 1"
