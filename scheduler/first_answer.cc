@@ -35,8 +35,7 @@ class Finder {
         if (!schedulers[i])
           schedulers[i] = std::make_unique<ModuloScheduler>(Problem(guesses_[i]), ii);
         if (!schedulers[i]->Possible()) continue;
-        if (std::optional<Search::Found> found =
-                Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
+        if (std::optional<Search::Found> found = Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
           return found;
       }
     return std::nullopt;

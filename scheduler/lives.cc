@@ -110,8 +110,7 @@ void Lives::Set(const std::vector<int64_t>& cycles) {
     life_[v].slot = FloorMod(cycle_[v], ii_);
     Measure(v);
     const GraphOp& op = graph_.ops[v];
-    if (op.smem_bytes > 0)
-      smem_bytes_ += Depth(v) * (op.smem_bytes + graph_.machine.barrier_bytes);
+    if (op.smem_bytes > 0) smem_bytes_ += Depth(v) * (op.smem_bytes + graph_.machine.barrier_bytes);
     for (int i : out_[v]) {
       const GraphEdge& e = graph_.edges[i];
       weighted_life_ += weight_[v] * (cycle_[e.to] + e.distance * ii_ - cycle_[v]);

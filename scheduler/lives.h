@@ -41,9 +41,9 @@ class Lives {
     const int64_t since = at - life_[v].slot;
     return life_[v].periods + ((since < 0 ? since + ii_ : since) < life_[v].rest ? 1 : 0);
   }
-  void Measure(int v);            // its life and its ring
+  void Measure(int v);                       // its life and its ring
   void Count(int v, int64_t sign, int but);  // v's instances where others issue
-  void CountAt(int e);            // all instances where e issues
+  void CountAt(int e);                       // all instances where e issues
   int64_t Depth(int v) const;
   int64_t Weighted(int v) const;  // edges of v to other ops
 
@@ -55,10 +55,10 @@ class Lives {
   const std::vector<int> group_;
   std::vector<std::vector<int>> members_;  // by group: ops whose values are in registers
   std::vector<int> in_tmem_;
-  std::vector<bool> used_;                     // groups
+  std::vector<bool> used_;                      // groups
   std::vector<int64_t> pinned_depth_, weight_;  // by op
-  std::vector<std::vector<int>> out_, in_;     // value edges by op
-  std::vector<std::vector<int>> touched_;      // by op: itself and what it reads, each once
+  std::vector<std::vector<int>> out_, in_;      // value edges by op
+  std::vector<std::vector<int>> touched_;       // by op: itself and what it reads, each once
   std::vector<int64_t> cycle_;
   std::vector<Life> life_;
   std::vector<int64_t> regs_, tmem_;  // alive when the op issues

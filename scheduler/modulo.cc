@@ -179,6 +179,18 @@ ModuloScheduler::Window ModuloScheduler::WindowOf(int v) {
   return w;
 }
 
+// Of what Jump finds out only whether it is 0: in a full stream the first op in the way settles it.
+bool ModuloScheduler::Free(int v, int64_t t) {
+  const int64_t phase = FloorMod(t, ii_);
+  for (const Conflict& c : conflicts_[v]) {
+    if (!placed_[c.op]) continue;
+    int64_t after = phase_[c.op] - phase;
+    if (after < 0) after += ii_;
+    if (after < c.mine || (after == 0 ? 0 : ii_ - after) < c.theirs) return false;
+  }
+  return shared_[v].empty() || Jump(v, t, true) == 0;
+}
+
 int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) {
   const int64_t phase = FloorMod(t, ii_);
   const auto wrapped = [this](int64_t a) { return a < 0 ? a + ii_ : a >= ii_ ? a - ii_ : a; };
@@ -240,8 +252,8 @@ std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
     if (!placed_[c.op] || !tight_[c.op]) continue;
     for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine}) {
       const int64_t t = window.early + Mod(at - window.early);
-      if (t > window.late || Jump(v, t, true) != 0) continue;
-      if (!best || (window.from_early ? t < *best : t > *best)) best = t;
+      if (t > window.late || (best && (window.from_early ? t >= *best : t <= *best))) continue;
+      if (Free(v, t)) best = t;
     }
   }
   return best;
@@ -299,7 +311,7 @@ void ModuloScheduler::Force(int v, int64_t t) {
       Evict(e.to);
   Place(v, t);
   // Instances of shared resources: whoever overlaps goes.
-  if (Jump(v, t, true) != 0)
+  if (!Free(v, t))
     for (int w = 0; w < n_; ++w) {
       if (w == v || !placed_[w]) continue;
       bool out = false;
@@ -385,7 +397,7 @@ void ModuloScheduler::Improve() {
       for (const Conflict& c : conflicts_[v])
         for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine})
           for (int64_t t = early + Mod(at - early); t <= late; t += ii_)
-            if (Jump(v, t, true) == 0) tries.push_back(t);
+            if (Free(v, t)) tries.push_back(t);
       for (size_t i = 0; i < tries.size(); ++i) {
         const int64_t t = tries[i];
         const auto here = tries.begin() + static_cast<std::ptrdiff_t>(i);

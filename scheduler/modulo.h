@@ -68,6 +68,7 @@ class ModuloScheduler {
   Window WindowOf(int v);
   // How far to move v from t, forwards or backwards, to be free of what it meets; 0: free.
   int64_t Jump(int v, int64_t t, bool forward);
+  bool Free(int v, int64_t t);
   std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to);
   std::optional<int64_t> FlushSlot(int v, const Window& window);
   void Put(int v, int64_t t);
@@ -92,7 +93,7 @@ class ModuloScheduler {
   bool possible_ = true;
   std::vector<GraphEdge> edges_;            // delays with transfers
   std::vector<std::vector<int>> in_, out_;  // edges by op
-  std::vector<int64_t> path_, path_to_;  // from an op to all others; to it from all others
+  std::vector<int64_t> path_, path_to_;     // from an op to all others; to it from all others
   std::vector<int64_t> depth_, height_;
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;

@@ -28,6 +28,22 @@ int64_t PatienceOf(const SolveOptions& options) {
   return all > 0 && all < options.resource_limit ? std::max<int64_t>(1, all / 10) : INT64_MAX;
 }
 
+bool OnlySums(const Graph& graph) {
+  const size_t n = graph.ops.size();
+  for (const GraphOp& op : graph.ops)
+    if (op.async && !op.variable_latency) return false;
+  // Ops of which nothing but themselves is awaited any more, until none is left.
+  std::vector<int> awaited(n, 0);
+  for (const GraphEdge& e : graph.edges) awaited[e.from] += e.from != e.to;
+  std::vector<int> done;
+  for (size_t v = 0; v < n; ++v)
+    if (awaited[v] == 0) done.push_back(static_cast<int>(v));
+  for (size_t i = 0; i < done.size(); ++i)
+    for (const GraphEdge& e : graph.edges)
+      if (e.to == done[i] && e.from != e.to && --awaited[e.from] == 0) done.push_back(e.from);
+  return done.size() == n;
+}
+
 std::string RolesText(const RoleOffer& offer) {
   std::string text;
   for (size_t i = 0; i < offer.widths.size();) {
@@ -55,8 +71,7 @@ Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resou
   const int64_t start = solver.resources();
   while (true) {
     const int64_t left = resource_limit - (solver.resources() - start);
-    outcome.answer =
-        left > 0 ? solver.Check(given, std::min(left, patience_)) : Answer::kUnknown;
+    outcome.answer = left > 0 ? solver.Check(given, std::min(left, patience)) : Answer::kUnknown;
     if (outcome.answer == Answer::kUnknown) {
       written_off_ += std::max<int64_t>(0, resource_limit - (solver.resources() - start));
       return outcome;
@@ -145,6 +160,8 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       offers_(graph, options),
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
+      only_sums_(OnlySums(graph)),
+      hurried_(only_sums_),
       given_up_(std::make_shared<std::vector<GivenUp>>()) {}
 
 Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {
@@ -173,18 +190,22 @@ Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_l
   const int64_t before = reply.session->resources();
   reply.outcome = reply.session->Query({}, resource_limit);
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back(
-        {ii, offer.widths, resource_limit, reply.session->resources() - before});
+    given_up_->push_back({ii, offer.widths, resource_limit, reply.session->resources() - before});
   return reply;
 }
 
 std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
-  if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
+  const int64_t patience = hurried_ ? PatienceOf(options_) : INT64_MAX;
+  if (std::shared_ptr<Session> known = Known(ii, offer)) {
+    known->patience = patience;
+    return known;
+  }
   if (sessions_.size() >= kSessionsKept) {
     spent_ += sessions_.front()->resources();
     sessions_.erase(sessions_.begin());
   }
   sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
+  sessions_.back()->patience = patience;
   return sessions_.back();
 }
 
@@ -231,6 +252,7 @@ int64_t Search::LargestUsefulIi() const {
 
 std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
   const int64_t start = session.resources();
+  session.patience = INT64_MAX;  // steps have a limit of their own
   for (size_t i = 0; i < core.size();) {
     if (session.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;

@@ -18,19 +18,19 @@
 
 namespace tilec::scheduler {
 
-// What the solver may spend on one check. Where one question may take all that there is for all of
-// them (a compilation), a tenth of that: of the library's questions that have an answer at all, all
-// have it by then, and the others took seconds for nothing.
+// What the solver may spend on one check of a question that is not worth more: where one question
+// may take all that there is for all of them (a compilation), a tenth of that.
 int64_t PatienceOf(const SolveOptions& options);
+// Nothing completes behind a compute role's back, and iterations hang on one another by sums alone:
+// every order of a role's stream takes as long as any other.
+bool OnlySums(const Graph& graph);
 
 // One initiation interval and one offer of roles: formulas, the solver that has read them, and all
 // cuts found so far.
 class Session {
  public:
   Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-      : model(graph, ii, offer, options),
-        solver(model.formulas()),
-        patience_(PatienceOf(options)) {}
+      : model(graph, ii, offer, options), solver(model.formulas()) {}
 
   struct Outcome {
     Answer answer = Answer::kUnknown;
@@ -48,9 +48,9 @@ class Session {
   Model model;
   Solver solver;
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
+  int64_t patience = INT64_MAX;      // of one check
 
  private:
-  const int64_t patience_;
   int64_t written_off_ = 0;
 };
 
@@ -103,6 +103,9 @@ class Search {
   bool IssueFits(const RoleOffer& offer, int64_t ii) const;
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
+  // Questions from here on are worth little: what is known is nearly as good as any answer. (Where
+  // there are only sums, all are.)
+  void Hurry(bool on) { hurried_ = on || only_sums_; }
   int64_t resources() const;
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
@@ -136,6 +139,8 @@ class Search {
   const SolveOptions options_;
   Offers offers_;
   int64_t query_limit_, total_limit_;
+  const bool only_sums_;
+  bool hurried_;
   std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;

@@ -16,6 +16,9 @@ namespace tilec::scheduler {
 
 namespace {
 
+// An answer that is at most this part of the bound above it: the search may be short.
+constexpr int64_t kNearly = 50;
+
 // Feasible or not by the laws that the checker knows: ablations switch some off.
 bool Judged(const SolveOptions& options) {
   return options.register_limits && options.warp_constraints;
@@ -41,6 +44,7 @@ struct Range {
 // Where a question stays open the search goes on above it, and the gap is reported.
 Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> known) {
   Range range;
+  search.Hurry(known && known->ii - start <= start / kNearly);
   range.proved_below = start;
   range.best = std::move(known);
   if (range.best && range.best->ii <= start) return range;
@@ -171,6 +175,7 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed
   }
   if (!known || known->ii > bound) TakeBetter(WithoutCrossing(search, bound), &known);
   range = FindSmallest(search, bound, known);
+  search.Hurry(false);
   if (range.best && range.best->ii <= range.proved_below) return range;
   if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
