@@ -28,19 +28,25 @@ int64_t PatienceOf(const SolveOptions& options) {
   return all > 0 && all < options.resource_limit ? std::max<int64_t>(1, all / 10) : INT64_MAX;
 }
 
+bool InStreams(const Graph& graph) {
+  return std::none_of(graph.ops.begin(), graph.ops.end(),
+                      [](const GraphOp& op) { return op.async && !op.variable_latency; });
+}
+
 bool OnlySums(const Graph& graph) {
   const size_t n = graph.ops.size();
-  for (const GraphOp& op : graph.ops)
-    if (op.async && !op.variable_latency) return false;
-  // Ops of which nothing but themselves is awaited any more, until none is left.
-  std::vector<int> awaited(n, 0);
-  for (const GraphEdge& e : graph.edges) awaited[e.from] += e.from != e.to;
+  const auto counts = [](const GraphEdge& e) {  // what reads its own value is a sum
+    return e.from != e.to && e.kind != EdgeKind::kOrder;
+  };
+  // Ops whose values no other op is left to read, until there is none or a circle.
+  std::vector<int> readers(n, 0);
+  for (const GraphEdge& e : graph.edges) readers[e.from] += counts(e);
   std::vector<int> done;
   for (size_t v = 0; v < n; ++v)
-    if (awaited[v] == 0) done.push_back(static_cast<int>(v));
+    if (readers[v] == 0) done.push_back(static_cast<int>(v));
   for (size_t i = 0; i < done.size(); ++i)
     for (const GraphEdge& e : graph.edges)
-      if (e.to == done[i] && e.from != e.to && --awaited[e.from] == 0) done.push_back(e.from);
+      if (e.to == done[i] && counts(e) && --readers[e.from] == 0) done.push_back(e.from);
   return done.size() == n;
 }
 
@@ -161,7 +167,8 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
       only_sums_(OnlySums(graph)),
-      hurried_(only_sums_),
+      in_streams_(InStreams(graph)),
+      hurried_(only_sums_ && in_streams_),
       given_up_(std::make_shared<std::vector<GivenUp>>()) {}
 
 Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {

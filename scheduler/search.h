@@ -21,9 +21,10 @@ namespace tilec::scheduler {
 // What the solver may spend on one check of a question that is not worth more: where one question
 // may take all that there is for all of them (a compilation), a tenth of that.
 int64_t PatienceOf(const SolveOptions& options);
-// Nothing completes behind a compute role's back, and iterations hang on one another by sums alone:
-// every order of a role's stream takes as long as any other.
+// Iterations hang on one another by sums alone.
 bool OnlySums(const Graph& graph);
+// Nothing completes behind a compute role's back.
+bool InStreams(const Graph& graph);
 
 // One initiation interval and one offer of roles: formulas, the solver that has read them, and all
 // cuts found so far.
@@ -103,9 +104,10 @@ class Search {
   bool IssueFits(const RoleOffer& offer, int64_t ii) const;
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
-  // Questions from here on are worth little: what is known is nearly as good as any answer. (Where
-  // there are only sums, all are.)
-  void Hurry(bool on) { hurried_ = on || only_sums_; }
+  // Where iterations hang on one another by sums alone, questions from here on are worth little if
+  // what is known is nearly as good as any answer, or all that runs is in streams: of which every
+  // order takes as long as any other.
+  void Hurry(bool nearly) { hurried_ = only_sums_ && (nearly || in_streams_); }
   int64_t resources() const;
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
@@ -139,7 +141,7 @@ class Search {
   const SolveOptions options_;
   Offers offers_;
   int64_t query_limit_, total_limit_;
-  const bool only_sums_;
+  const bool only_sums_, in_streams_;
   bool hurried_;
   std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
   // The most recent sessions, newest last; what dropped ones had spent.

@@ -20,6 +20,7 @@ TEST(Patience, WhatIsGivenUpIsCharged) {
   ASSERT_EQ(PatienceOf(options), 3 * kLimit / 10);
   Search search(graph, options);
   search.Hurry(true);
+  ASSERT_TRUE(OnlySums(graph));
   const int64_t ii = search.LowerBound().ii;  // refuted, by millions of units
   ASSERT_EQ(search.At(ii, kLimit).answer, Answer::kUnknown);
   const std::shared_ptr<Session> session = search.SessionFor(ii, search.offers().Largest().front());
