@@ -66,8 +66,8 @@ const backend::KernelImage* AnyImage(const runtime::BundleFile& bundle, const st
 }
 
 // Takes the lock.
-Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Device& device,
-                            const Args& args, DiagSink& diags) {
+Result<ResolvedPtr> ResolveIn(BundleState& b, const std::string& kernel, const Device& device,
+                              const Args& args, DiagSink& diags) {
   const DeviceState* on = device.state().get();
   const auto hashes = ResolvedStore::Hash(kernel, on, args);
   std::lock_guard<std::mutex> lock(b.mutex);
@@ -96,8 +96,6 @@ Result<ResolvedPtr> Resolve(BundleState& b, const std::string& kernel, const Dev
   return ResolvedPtr(std::move(made));
 }
 
-Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
-
 // Null, and why, if it is no bundle.
 std::shared_ptr<BundleState> StateOf(ByteSource bytes, const std::string& name, DiagSink& diags) {
   auto bundle = runtime::BundleFile::Open(std::move(bytes), name, diags);
@@ -113,7 +111,7 @@ Expected<Bundle> Bundle::FromBytes(const void* bytes, size_t size, const std::st
   DiagSink diags;
   auto state =
       StateOf(ByteSource::Owned({static_cast<const char*>(bytes), bytes ? size : 0}), name, diags);
-  if (!state) return StatusOf(diags);
+  if (!state) return api::MakeStatus(diags);
   return Bundle(std::move(state));
 }
 
@@ -121,7 +119,7 @@ Expected<Bundle> Bundle::FromStatic(const void* bytes, size_t size, const std::s
   DiagSink diags;
   auto state =
       StateOf(ByteSource::In({static_cast<const char*>(bytes), bytes ? size : 0}), name, diags);
-  if (!state) return StatusOf(diags);
+  if (!state) return api::MakeStatus(diags);
   return Bundle(std::move(state));
 }
 
@@ -131,14 +129,14 @@ Expected<Bundle> Bundle::Open(const std::string& path) {
   auto bytes = ByteSource::OfFile(path, &why);
   if (!bytes) diags.Report(api::kBundleUnreadable, Span{}, path, why);
   auto state = bytes ? StateOf(*std::move(bytes), path, diags) : nullptr;
-  if (!state) return StatusOf(diags);
+  if (!state) return api::MakeStatus(diags);
   return Bundle(std::move(state));
 }
 
 Status Bundle::Verify() const {
   DiagSink diags;
   for (size_t i = 0; i < state_->bundle->size(); ++i) (void)state_->bundle->Get(i, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 
 std::vector<std::string> Bundle::kernels() const { return state_->bundle->kernels(); }
@@ -176,14 +174,14 @@ std::vector<Parameter> Bundle::parameters(const std::string& kernel) const {
 
 Status Bundle::Prepare(const std::string& kernel, Device& device, const Args& args) {
   DiagSink diags;
-  (void)Resolve(*state_, kernel, device, args, diags).ok();
-  return StatusOf(diags);
+  (void)ResolveIn(*state_, kernel, device, args, diags).ok();
+  return api::MakeStatus(diags);
 }
 
 Expected<Bound> Bundle::Bind(const std::string& kernel, Device& device, const Args& args) {
   DiagSink diags;
-  auto resolved = Resolve(*state_, kernel, device, args, diags);
-  Status status = StatusOf(diags);
+  auto resolved = ResolveIn(*state_, kernel, device, args, diags);
+  Status status = api::MakeStatus(diags);
   if (!resolved.ok()) return status;
   auto state =
       std::make_shared<const BoundState>(BoundState{state_, device.state(), *std::move(resolved)});
@@ -192,9 +190,9 @@ Expected<Bound> Bundle::Bind(const std::string& kernel, Device& device, const Ar
 
 Status Bundle::Launch(const std::string& kernel, Device& device, const Args& args, Stream stream) {
   DiagSink diags;
-  const auto r = Resolve(*state_, kernel, device, args, diags);
+  const auto r = ResolveIn(*state_, kernel, device, args, diags);
   if (r.ok()) (void)(*r)->loaded->Launch(*(*r)->ready, stream, nullptr, diags).ok();
-  return diags.all().empty() ? Status() : StatusOf(diags);
+  return diags.all().empty() ? Status() : api::MakeStatus(diags);
 }
 
 }  // namespace tilec

@@ -19,8 +19,6 @@ constexpr struct {
                          {"bf16", 2}, {"tf32", 4},   {"f32", 4},   {"f64", 8},  {"e4m3", 1},
                          {"e5m2", 1}, {"e2m1x2", 1}, {"ue8m0", 1}, {"ue4m3", 1}};
 
-Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
-
 }  // namespace
 
 const char* Name(DType dtype) {
@@ -64,7 +62,7 @@ Status MakeStatus(const DiagSink& diags, const SourceMap& sources) {
 Expected<Device> Device::Open(const std::string& name) {
   DiagSink diags;
   auto opened = api::OpenDevice(name, {}, "", nullptr, diags);
-  if (!opened.ok()) return StatusOf(diags);
+  if (!opened.ok()) return api::MakeStatus(diags);
   auto state = std::make_shared<DeviceState>();
   state->device = std::move(*opened);
   return Device(std::move(state));
@@ -77,41 +75,41 @@ std::string Device::target() const { return state_->device->isa(); }
 Expected<uint64_t> Device::Alloc(uint64_t bytes) {
   DiagSink diags;
   const auto address = state_->device->Alloc(bytes, diags);
-  if (!address.ok()) return StatusOf(diags);
+  if (!address.ok()) return api::MakeStatus(diags);
   return *address;
 }
 void Device::Free(uint64_t address) { state_->device->Free(address); }
 Status Device::CopyIn(uint64_t to, const void* from, uint64_t bytes) {
   DiagSink diags;
   (void)state_->device->CopyIn(to, from, bytes, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 Status Device::CopyOut(void* to, uint64_t from, uint64_t bytes) {
   DiagSink diags;
   (void)state_->device->CopyOut(to, from, bytes, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 Status Device::Fill(uint64_t to, uint8_t byte, uint64_t bytes) {
   DiagSink diags;
   (void)state_->device->Fill(to, byte, bytes, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 Expected<Stream> Device::NewStream() {
   DiagSink diags;
   const auto stream = state_->device->NewStream(diags);
-  if (!stream.ok()) return StatusOf(diags);
+  if (!stream.ok()) return api::MakeStatus(diags);
   return *stream;
 }
 Expected<Stream> Device::AdoptStream(void* cuda_stream) {
   if (const auto stream = state_->device->AdoptStream(cuda_stream)) return *stream;
   DiagSink diags;
   diags.Report(api::kNoAdoption, Span{}, kind());
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 Status Device::Synchronize(Stream stream) {
   DiagSink diags;
   (void)state_->device->Synchronize(stream, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 
 }  // namespace tilec

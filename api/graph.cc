@@ -24,8 +24,6 @@ struct GraphState {
 
 namespace {
 
-Status StatusOf(const DiagSink& diags) { return api::MakeStatus(diags, SourceMap()); }
-
 Result<> Move(GraphState& g, size_t number, std::span<const uint64_t> addresses, DiagSink& diags) {
   if (number >= g.items.size())
     return diags.Report(runtime::kNoSuchLaunch, Span{}, g.items.size(), number);
@@ -58,12 +56,12 @@ Expected<size_t> Graph::Add(const Bound& bound) {
   DiagSink diags;
   if (bound.state_->device != g.device) {
     diags.Report(runtime::kOtherDevice, Span{}, g.items.size());
-    return StatusOf(diags);
+    return api::MakeStatus(diags);
   }
   const Resolved& r = *bound.state_->resolved;
   auto ready = g.graph ? r.loaded->Apart(r.ready, diags) : r.ready;
   if (!ready.ok() || (g.graph && !r.loaded->AddTo(*g.graph, **ready, diags).ok()))
-    return StatusOf(diags);
+    return api::MakeStatus(diags);
   g.items.push_back({bound.state_, *ready, g.in_graph});
   g.in_graph += (*ready)->launches();
   return g.items.size() - 1;
@@ -73,7 +71,7 @@ Status Graph::MoveTo(size_t number, const uint64_t* addresses, size_t count) {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   DiagSink diags;
   (void)Move(*state_, number, {addresses, count}, diags).ok();
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 
 Status Graph::Launch(Stream stream) {
@@ -82,11 +80,11 @@ Status Graph::Launch(Stream stream) {
   DiagSink diags;
   if (g.graph) {
     (void)g.graph->Run(stream, diags).ok();
-    return StatusOf(diags);
+    return api::MakeStatus(diags);
   }
   for (const GraphState::Item& item : g.items)
     if (!item.bound->resolved->loaded->Launch(*item.ready, stream, nullptr, diags).ok()) break;
-  return StatusOf(diags);
+  return api::MakeStatus(diags);
 }
 
 }  // namespace tilec

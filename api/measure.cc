@@ -59,7 +59,7 @@ std::string FirstError(const DiagSink& diags, const char* otherwise) {
   return otherwise;
 }
 
-std::optional<TunesRow> Kept(const std::string& text) {
+std::optional<TunesRow> KeptRow(const std::string& text) {
   SourceMap sources;
   DiagSink quiet;
   const int32_t file = sources.Add("cache", text);
@@ -142,7 +142,7 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   if (by.device != nullptr && by.cache != nullptr) {
     key = KeyOf(loaded, signature, call, options, by);
     if (const auto text = by.anew ? std::nullopt : by.cache->Get(key, diags))
-      if (auto row = Kept(*text)) {
+      if (auto row = KeptRow(*text)) {
         out.kept = true;
         out.row = *std::move(row);
         return out;

@@ -13,7 +13,9 @@ namespace {
 
 // What is chosen by an address: null or not, and alignment up to the 16 bytes that choices look at
 // (runtime::TensorFacts).
-int KindOf(uint64_t address) { return address == 0 ? -1 : std::min(std::countr_zero(address), 4); }
+int AlignmentOf(uint64_t address) {
+  return address == 0 ? -1 : std::min(std::countr_zero(address), 4);
+}
 
 bool Alike(const Args& a, const Args& b) {
   if (a.tensors().size() != b.tensors().size() || a.values() != b.values()) return false;
@@ -21,7 +23,7 @@ bool Alike(const Args& a, const Args& b) {
                     [](const auto& x, const auto& y) {
                       const auto& [name, t] = x;
                       const auto& [other, u] = y;
-                      return KindOf(t.data) == KindOf(u.data) && t.dtype == u.dtype &&
+                      return AlignmentOf(t.data) == AlignmentOf(u.data) && t.dtype == u.dtype &&
                              t.dims == u.dims && t.strides == u.strides && name == other;
                     });
 }
@@ -38,7 +40,8 @@ ResolvedStore::Hashes ResolvedStore::Hash(const std::string& kernel, const Devic
   mix(alike, reinterpret_cast<uintptr_t>(device));
   for (const auto& [name, t] : args.tensors()) {
     mix(same, t.data);
-    mix(alike, static_cast<uint64_t>(KindOf(t.data) + 1) << 8 | static_cast<uint64_t>(t.dtype));
+    mix(alike,
+        static_cast<uint64_t>(AlignmentOf(t.data) + 1) << 8 | static_cast<uint64_t>(t.dtype));
     for (const int64_t d : t.dims) mix(alike, static_cast<uint64_t>(d));
     for (const int64_t s : t.strides) mix(alike, static_cast<uint64_t>(s));
   }

@@ -8,6 +8,6 @@
 
 namespace tilec::api {
 
-Status MakeStatus(const DiagSink& diags, const SourceMap& sources);
+Status MakeStatus(const DiagSink& diags, const SourceMap& sources = {});
 
 }  // namespace tilec::api

@@ -35,7 +35,7 @@ constexpr int64_t kRows = 16;    // of an instruction
 constexpr int64_t kColumns = 8;  // of an instruction
 constexpr int64_t kDepth = 32;   // bytes of K of an instruction
 
-std::string List(size_t first, size_t count) {
+std::string RegisterList(size_t first, size_t count) {
   std::string out;
   for (size_t i = 0; i < count; ++i) out += fmt::format("{}${}", i ? "," : "", first + i);
   return out;
@@ -125,7 +125,7 @@ Regs Emitter::LoadFragments(Fragments& f, int64_t mn, int64_t k, int count) {
   return CallPtx(b_, PtxInst::kLdmatrix,
                  {{"n", std::to_string(count)},
                   {"trans", f.mn_major ? ".trans" : ""},
-                  {"d", List(0, words)},
+                  {"d", RegisterList(0, words)},
                   {"a", fmt::format("${}+{}", words, constant)}},
                  outputs + "r", {place});
 }
@@ -197,10 +197,11 @@ Result<void> Emitter::EmitMmaSync(const ir::Op& op) {
     if (op.i("zero")) v = nothing;
     if (adds) v = b_.CreateSelect(adds, v, nothing);
   }
-  Substitutions with = {{"d", List(0, 4)}, {"a", List(8, 4)}, {"b", List(12, 2)}};
+  Substitutions with = {
+      {"d", RegisterList(0, 4)}, {"a", RegisterList(8, 4)}, {"b", RegisterList(12, 2)}};
   if (scaled) {
     with.insert(with.end(), product->with().begin(), product->with().end());
-    with.insert(with.end(), {{"sa", List(14, 1)}, {"sb", List(15, 1)}});
+    with.insert(with.end(), {{"sa", RegisterList(14, 1)}, {"sb", RegisterList(15, 1)}});
   } else {
     with.insert(
         with.end(),

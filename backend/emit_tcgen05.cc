@@ -26,18 +26,18 @@ using ir::OpKind;
 namespace {
 
 // The kind of instruction that multiplies a type, and what the type is called in its descriptor.
-struct KindOf {
+struct OperandKind {
   DType dtype;
   const char* kind;
   uint32_t code;
 };
-constexpr KindOf kKinds[] = {{DType::kF16, "f16", 0},     {DType::kBF16, "f16", 1},
-                             {DType::kTF32, "tf32", 2},   {DType::kE4M3, "f8f6f4", 0},
-                             {DType::kE5M2, "f8f6f4", 1}, {DType::kU8, "i8", 0},
-                             {DType::kI8, "i8", 1}};
+constexpr OperandKind kOperandKinds[] = {{DType::kF16, "f16", 0},     {DType::kBF16, "f16", 1},
+                                         {DType::kTF32, "tf32", 2},   {DType::kE4M3, "f8f6f4", 0},
+                                         {DType::kE5M2, "f8f6f4", 1}, {DType::kU8, "i8", 0},
+                                         {DType::kI8, "i8", 1}};
 
-const KindOf* Kind(DType dtype) {
-  for (const KindOf& row : kKinds)
+const OperandKind* Kind(DType dtype) {
+  for (const OperandKind& row : kOperandKinds)
     if (row.dtype == dtype) return &row;
   return nullptr;
 }
@@ -45,8 +45,8 @@ const KindOf* Kind(DType dtype) {
 // Instruction descriptor (PTX ISA, table "Instruction descriptor format for .kind::tf32, f16,
 // f8f6f4 and i8"): type of D at bit 4 (1: f32, 2: s32), of A at 7, of B at 10, transposition at 15
 // and 16, N / 8 at 17, M / 16 at 24.
-uint32_t InstructionDescriptor(const KindOf& a, const KindOf& b, bool trans_a, bool trans_b,
-                               int64_t m, int64_t n) {
+uint32_t InstructionDescriptor(const OperandKind& a, const OperandKind& b, bool trans_a,
+                               bool trans_b, int64_t m, int64_t n) {
   const uint32_t d = std::string_view(a.kind) == "i8" ? 2 : 1;
   return d << 4 | a.code << 7 | b.code << 10 | uint32_t{trans_a} << 15 | uint32_t{trans_b} << 16 |
          static_cast<uint32_t>(n >> 3) << 17 | static_cast<uint32_t>(m >> 4) << 24;
@@ -121,7 +121,7 @@ Result<void> Emitter::EmitTcMma(const ir::Op& op) {
   const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
   const int64_t m = op.i("m"), n = RoundUp(op.i("n"), ir::kTensorColumnStep);
   const int64_t k = op.i("k"), k_begin = op.i("k_begin");
-  const KindOf *a_kind = Kind(a_type.dtype), *b_kind = Kind(b_type.dtype);
+  const OperandKind *a_kind = Kind(a_type.dtype), *b_kind = Kind(b_type.dtype);
   const auto refuse = [&](const std::string& why) {
     return diags_.Report(kMmaOperand, op.at, why);
   };

@@ -20,24 +20,24 @@ using ir::DType;
 
 namespace {
 
-constexpr int64_t kStepBytes = 32;    // of K, of an instruction
-constexpr int64_t kScalesOfWord = 4;  // a byte each
-constexpr int64_t kLanes = 32;        // of a quarter
+constexpr int64_t kInstructionBytes = 32;  // of K, of an instruction
+constexpr int64_t kScalesOfColumn = 4;     // a byte each
+constexpr int64_t kLanes = 32;             // of a quarter
 
 // Kind and type code of a factor with one scale for `block` of K.
-struct ScaledKind {
+struct BlockKind {
   DType dtype;
   int64_t block;
   const char* kind;
   uint32_t code;
 };
-constexpr ScaledKind kKinds[] = {{DType::kE4M3, 32, "mxf8f6f4", 0},
-                                 {DType::kE5M2, 32, "mxf8f6f4", 1},
-                                 {DType::kE2M1X2, 32, "mxf4", 1},
-                                 {DType::kE2M1X2, 16, "mxf4nvf4", 1}};
+constexpr BlockKind kBlockKinds[] = {{DType::kE4M3, 32, "mxf8f6f4", 0},
+                                     {DType::kE5M2, 32, "mxf8f6f4", 1},
+                                     {DType::kE2M1X2, 32, "mxf4", 1},
+                                     {DType::kE2M1X2, 16, "mxf4nvf4", 1}};
 
-const ScaledKind* KindOf(DType dtype, int64_t block) {
-  for (const ScaledKind& row : kKinds)
+const BlockKind* BlockKindOf(DType dtype, int64_t block) {
+  for (const BlockKind& row : kBlockKinds)
     if (row.dtype == dtype && row.block == block) return &row;
   return nullptr;
 }
@@ -50,7 +50,8 @@ const ScaledKind* KindOf(DType dtype, int64_t block) {
 Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
   const ir::Type &a_type = fn_.type(op.operands[1]), &b_type = fn_.type(op.operands[2]);
   const int64_t block = op.i("block");
-  const ScaledKind *a_kind = KindOf(a_type.dtype, block), *b_kind = KindOf(b_type.dtype, block);
+  const BlockKind *a_kind = BlockKindOf(a_type.dtype, block),
+                  *b_kind = BlockKindOf(b_type.dtype, block);
   const auto refuse = [&](const std::string& why) {
     return diags_.Report(kMmaOperand, op.at, why);
   };
@@ -76,7 +77,7 @@ Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
   };
   const int64_t m = op.i("m"), n = RoundUp(op.i("n"), ir::kTensorColumnStep), k = op.i("k");
   const bool pairs = a_type.dtype == DType::kE2M1X2;
-  const int64_t each = kStepBytes * (pairs ? 2 : 1) / block;  // scales of an instruction
+  const int64_t each = kInstructionBytes * (pairs ? 2 : 1) / block;  // scales of an instruction
   const uint32_t descriptor = a_kind->code << 7 | b_kind->code << 10 |
                               static_cast<uint32_t>(n >> 3) << 17 |
                               uint32_t{op.s("scale") == ir::Spelling(DType::kUE8M0)} << 23 |
@@ -88,9 +89,9 @@ Result<void> Emitter::EmitScaledMma(const ir::Op& op) {
                 b_word = RoundUp(op.i("n"), ir::kTensorLanes) / kLanes;
   for (int64_t row = 0; row < m; row += ir::kTensorLanes) {
     llvm::Value* into = b_.CreateAdd(tensor, I32(op.i("column") + row / ir::kTensorLanes * n));
-    for (int64_t kk = 0; kk < k; kk += kStepBytes) {
-      const int64_t first = kk / kStepBytes * each, word = first / kScalesOfWord;
-      const auto id = static_cast<uint32_t>(first % kScalesOfWord);
+    for (int64_t kk = 0; kk < k; kk += kInstructionBytes) {
+      const int64_t first = kk / kInstructionBytes * each, word = first / kScalesOfColumn;
+      const auto id = static_cast<uint32_t>(first % kScalesOfColumn);
       CallPtx(b_, PtxInst::kTcMmaScaled, {{"kind", a_kind->kind}, {"each", std::to_string(each)}},
               "r,l,l,r,r,r,b",
               {into, at(a_start, a, row, kk), at(b_start, b, 0, kk),
@@ -110,7 +111,7 @@ Result<void> Emitter::EmitTmemScales(const ir::Op& op) {
     return diags_.Report(kMmaOperand, op.at, "it is not run by whole warpgroups");
   const std::vector<int64_t>& shape = fn_.type(op.operands[0]).shape;
   const auto rows_dim = static_cast<size_t>(op.i("rows"));
-  const int64_t scales = shape[1 - rows_dim], held = RoundUp(scales, kScalesOfWord);
+  const int64_t scales = shape[1 - rows_dim], held = RoundUp(scales, kScalesOfColumn);
   const int64_t columns = RoundUp(shape[rows_dim], ir::kTensorLanes) / kLanes;  // of a word
   const Regs& have = Get(op.operands[0]);
   llvm::BasicBlock* next = nullptr;
@@ -125,14 +126,14 @@ Result<void> Emitter::EmitTmemScales(const ir::Op& op) {
   llvm::Value* from =
       b_.CreateAdd(b_.CreateAdd(Scalar(op.operands[1]), I32(op.i("column"))), lanes);
   constexpr int64_t kAtOnce = 4;
-  for (int64_t word = 0; word < held / kScalesOfWord; ++word)
+  for (int64_t word = 0; word < held / kScalesOfColumn; ++word)
     for (int64_t column = 0; column < columns; column += kAtOnce) {
       std::vector<llvm::Value*> args = {b_.CreateAdd(from, I32(word * columns + column))};
       std::string constraints = "r", registers;
       for (int64_t c = 0; c < kAtOnce; ++c) {
         llvm::Value* bytes = I32(0);
-        for (int64_t i = 0; i < kScalesOfWord; ++i) {
-          const int64_t s = word * kScalesOfWord + i;
+        for (int64_t i = 0; i < kScalesOfColumn; ++i) {
+          const int64_t s = word * kScalesOfColumn + i;
           if (s >= scales) continue;
           llvm::Value* byte =
               b_.CreateZExt(have[static_cast<size_t>((column + c) * held + s)], b_.getInt32Ty());

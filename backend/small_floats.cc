@@ -9,14 +9,14 @@ namespace {
 
 // Bits of the mantissa, the exponent's bias and the codes (without a sign) of the largest number
 // and of NaN. PTX ISA, alternate floating-point formats.
-struct Format {
+struct SmallFormat {
   unsigned mantissa;
   int bias;
   uint32_t largest, nan;
 };
 
-Format FormatOf(ir::DType d) {
-  return d == ir::DType::kE4M3 ? Format{3, 7, 0x7e, 0x7f} : Format{2, 15, 0x7b, 0x7f};
+SmallFormat SmallFormatOf(ir::DType d) {
+  return d == ir::DType::kE4M3 ? SmallFormat{3, 7, 0x7e, 0x7f} : SmallFormat{2, 15, 0x7b, 0x7f};
 }
 
 constexpr unsigned kMantissaF32 = 23;
@@ -29,7 +29,7 @@ constexpr unsigned kMantissaF16 = 10;
 // The exponent and mantissa of either format, moved to where those of f16 are, are its value but
 // for the difference of the biases: for its subnormal numbers, too.
 llvm::Value* SmallFloatToF32(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType from) {
-  const Format format = FormatOf(from);
+  const SmallFormat format = SmallFormatOf(from);
   llvm::Type* half = b.getInt16Ty();
   llvm::Value* code = b.CreateZExt(v, half);
   llvm::Value* sign = b.CreateShl(b.CreateAnd(code, b.getInt16(0x80)), 8);
@@ -44,7 +44,7 @@ llvm::Value* SmallFloatToF32(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType fro
 }
 
 llvm::Value* F32ToSmallFloat(llvm::IRBuilder<>& b, llvm::Value* v, ir::DType to) {
-  const Format format = FormatOf(to);
+  const SmallFormat format = SmallFormatOf(to);
   llvm::Type* word = b.getInt32Ty();
   const auto i32 = [&](int64_t value) { return b.getInt32(static_cast<uint32_t>(value)); };
   llvm::Value* all = b.CreateBitCast(v, word);

@@ -53,7 +53,7 @@ struct Product {
   const char *chain, *alone;  // `links` on one sum to the end of the wait, and one's occupancy
   int links;
 };
-constexpr Product Wgmma(const char* kind, const char* stream, int k) {
+constexpr Product WgmmaProduct(const char* kind, const char* stream, int k) {
   return {kind,
           stream,
           64,
@@ -82,9 +82,9 @@ constexpr Product MmaSync(const char* kind, const char* stream, const char* late
   return {kind, stream, 64, 8, k, nullptr, nullptr, latency, nullptr, 0};
 }
 constexpr Product kProducts[] = {
-    Wgmma("dot", "wgmma.bf16.ss.n256", 16),
-    Wgmma("dot_fp8", "wgmma.e4m3.ss.n256", 32),
-    Wgmma("dot_tf32", "wgmma.tf32.ss.n256", 8),
+    WgmmaProduct("dot", "wgmma.bf16.ss.n256", 16),
+    WgmmaProduct("dot_fp8", "wgmma.e4m3.ss.n256", 32),
+    WgmmaProduct("dot_tf32", "wgmma.tf32.ss.n256", 8),
     Tcgen05("dot", "tcgen05.bf16.ss.n256", 16),
     Tcgen05("dot_fp8", "tcgen05.e4m3.ss.n256", 32),
     Tcgen05("dot_tf32", "tcgen05.tf32.ss.n256", 8),

@@ -8,7 +8,7 @@ namespace tilec::calibrate {
 namespace {
 
 constexpr uint64_t kOutBytes = 4 << 20;  // results, and a place of each thread's own to throw away
-constexpr uint64_t kRowBytes = 128;
+constexpr uint64_t kWideRow = 128;
 
 double MedianOf(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -28,8 +28,8 @@ class Runner {
     uint64_t most = 1;
     for (const Probe& p : probes) most = std::max(most, p.box.tensor_rows);
     TRY(out_, device_.Alloc(kOutBytes, diags_));
-    TRY(rows_, device_.Alloc(most * kRowBytes, diags_));
-    return device_.Fill(rows_, 0x3C, most * kRowBytes, diags_);
+    TRY(rows_, device_.Alloc(most * kWideRow, diags_));
+    return device_.Fill(rows_, 0x3C, most * kWideRow, diags_);
   }
 
   Result<double> Run(const Probe& p) {
@@ -39,9 +39,9 @@ class Runner {
       runtime::TensorMapDesc desc;
       desc.dtype = "bf16";
       desc.base = rows_;
-      desc.dims = {kRowBytes / 2, p.box.tensor_rows};
-      desc.strides_bytes = {kRowBytes};
-      desc.box = {kRowBytes / 2, static_cast<uint32_t>(p.box.rows)};
+      desc.dims = {kWideRow / 2, p.box.tensor_rows};
+      desc.strides_bytes = {kWideRow};
+      desc.box = {kWideRow / 2, static_cast<uint32_t>(p.box.rows)};
       desc.swizzle_bytes = 128;
       TRY(map, device_.EncodeTensorMap(desc, diags_));
     }

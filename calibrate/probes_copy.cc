@@ -17,7 +17,7 @@ constexpr uint64_t kSmallRows = 16 << 10;    // 2 MB
 constexpr uint64_t kMediumRows = 128 << 10;  // 16 MB stay in L2
 
 // Thread 0 drives; row coordinates count boxes so that neither CTAs nor trips meet.
-Parts Frame() {
+Parts CopyFrame() {
   Parts p;
   p.map = true;
   p.threads = 32;
@@ -53,7 +53,7 @@ std::string Wait(const char* label) {
 // a product are shared.
 enum class Sharing { kOwn, kTwelve };
 
-std::string Row(int rows, uint64_t tensor_rows, Sharing sharing, int stride = 1) {
+std::string CopyRows(int rows, uint64_t tensor_rows, Sharing sharing, int stride = 1) {
   std::string box;
   switch (sharing) {
     case Sharing::kOwn: box = "mad.lo.u32 %row, %trip, %grid, %cta;\n"; break;
@@ -70,7 +70,7 @@ std::string Row(int rows, uint64_t tensor_rows, Sharing sharing, int stride = 1)
 // One copy at a time. From L2 the same box again; from HBM always another.
 Probe Latency(int rows, bool hbm, Where where, uint64_t large_rows) {
   const int bytes = rows * kRowBytes;
-  Parts p = Frame();
+  Parts p = CopyFrame();
   p.shot = !hbm;
   p.setup += "mov.u32 %bar, %smem;\nadd.u32 %to, %smem, 1024;\n";
   // Another start each launch and boxes far apart: nothing that an earlier launch left in L2.
@@ -78,7 +78,7 @@ Probe Latency(int rows, bool hbm, Where where, uint64_t large_rows) {
     p.setup +=
         "mov.u32 %seed, %globaltimer_lo;\nmul.lo.u32 %seed, %seed, 0x9E3779B1;\n"
         "shr.u32 %seed, %seed, 8;\n";
-  const std::string row = hbm ? Row(rows, large_rows, Sharing::kOwn, 97)
+  const std::string row = hbm ? CopyRows(rows, large_rows, Sharing::kOwn, 97)
                               : fmt::format("mul.lo.u32 %row, %cta, {};\n", rows);
   p.body = row + "and.b32 %phase, %trip, 1;\n" + (hbm ? "" : kBegin) + Load(bytes) + Wait("WAIT") +
            (hbm ? "" : kEnd);
@@ -97,7 +97,7 @@ enum class From { kSharedL2, kOwnL2, kHbm };
 
 Probe Bandwidth(int rows, From from, uint64_t large_rows) {
   const int bytes = rows * kRowBytes;
-  Parts p = Frame();
+  Parts p = CopyFrame();
   const uint64_t tensor_rows = from == From::kHbm ? large_rows : std::min(kMediumRows, large_rows);
   const auto slot = [&] {
     return fmt::format(
@@ -106,7 +106,7 @@ Probe Bandwidth(int rows, From from, uint64_t large_rows) {
         kDepth - 1, bytes);
   };
   p.body = slot() +
-           Row(rows, tensor_rows, from == From::kSharedL2 ? Sharing::kTwelve : Sharing::kOwn) +
+           CopyRows(rows, tensor_rows, from == From::kSharedL2 ? Sharing::kTwelve : Sharing::kOwn) +
            fmt::format(
                "setp.lt.u32 %old, %trip, {0};\n@%old bra FREE;\n"
                "sub.u32 %phase, %trip, {0};\nshr.u32 %phase, %phase, {1};\n"
@@ -138,9 +138,9 @@ Probe Bandwidth(int rows, From from, uint64_t large_rows) {
 // Stores of one tile, the next when the last has left shared memory.
 Probe Store(int rows, Where where, uint64_t large_rows) {
   const int bytes = rows * kRowBytes;
-  Parts p = Frame();
+  Parts p = CopyFrame();
   p.setup += "add.u32 %to, %smem, 1024;\n";
-  p.body = Row(rows, large_rows, Sharing::kOwn) +
+  p.body = CopyRows(rows, large_rows, Sharing::kOwn) +
            "@%lead cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {0, %row}], "
            "[%to];\n"
            "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 1;\n";

@@ -12,13 +12,13 @@ namespace {
 
 constexpr int kSums = 8;
 
-struct Type {
+struct MmaType {
   ir::DType dtype;
   const char* name;
   const char* shape;
   const char* types;  // of D, A, B, C
 };
-constexpr Type kTypes[] = {
+constexpr MmaType kMmaTypes[] = {
     {ir::DType::kBF16, "bf16", "m16n8k16", ".f32.bf16.bf16.f32"},
     {ir::DType::kF16, "f16", "m16n8k16", ".f32.f16.f16.f32"},
     {ir::DType::kTF32, "tf32", "m16n8k8", ".f32.tf32.tf32.f32"},
@@ -27,7 +27,7 @@ constexpr Type kTypes[] = {
 };
 
 // Every shape above has four registers of D and A, and two of B.
-std::string Product(const Type& t, int sum) {
+std::string MmaSyncText(const MmaType& t, int sum) {
   return fmt::format(
       "mma.sync.aligned.{0}.row.col{1} {{%d{2}, %d{3}, %d{4}, %d{5}}}, {{%ma0, %ma1, %ma2, %ma3}}, "
       "{{%mb0, %mb1}}, {{%d{2}, %d{3}, %d{4}, %d{5}}};\n",
@@ -53,19 +53,19 @@ Stream MmaSyncStream() {
   s.what = "mma.sync m16n8k16";
   s.declare = frame.declare;
   s.setup = frame.setup;
-  for (int i = 0; i < kSums; ++i) s.beside += Product(kTypes[0], i);
+  for (int i = 0; i < kSums; ++i) s.beside += MmaSyncText(kMmaTypes[0], i);
   s.cycles = 64;  // at 2048 flops per clock and SM, the most that a machine file has
   s.finish = frame.finish;
   return s;
 }
 
 void AddMmaSyncProbes(const ir::Target& machine, std::vector<Probe>& to) {
-  for (const Type& t : kTypes) {
+  for (const MmaType& t : kMmaTypes) {
     if (machine.matrix_unit.dtypes.count(t.dtype) == 0) continue;
     Parts stream = Frame(), chain = Frame();
     for (int i = 0; i < kSums; ++i) {
-      stream.body += Product(t, i);
-      chain.body += Product(t, 0);
+      stream.body += MmaSyncText(t, i);
+      chain.body += MmaSyncText(t, 0);
     }
     to.push_back(Make(fmt::format("mma.{}", t.name),
                       fmt::format("mma.sync {} {}, one in each of four warps", t.shape, t.name),

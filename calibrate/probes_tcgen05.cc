@@ -20,7 +20,7 @@ constexpr int kBytes = kHead + kBytesA + kBytesB;
 constexpr int kSlot = 24;
 // Columns: the sum from 0, then A (bf16, K = 16: 8 columns), then the scales of A and of B.
 constexpr int kColumns = 512, kColumnsOfA = 256, kScalesOfA = 320, kScalesOfB = 352;
-constexpr int kInstructions = 4;
+constexpr int kProductsATurn = 4;
 
 struct TensorKind {
   ir::DType dtype;
@@ -44,7 +44,7 @@ uint32_t Task(const TensorKind& kind, int n, bool pair = false) {
   return kind.task + (pair ? 2 : 1) * kind.rows_at + (static_cast<uint32_t>(n / 8) << 17);
 }
 
-std::string Descriptor(const std::string& to, int offset) {
+std::string TensorDescriptor(const std::string& to, int offset) {
   return fmt::format(
       "add.u32 %taddress, %tsmem, {1};\nshr.u32 %taddress, %taddress, 4;\n"
       "and.b32 %taddress, %taddress, 0x3FFF;\ncvt.u64.u32 {0}, %taddress;\n"
@@ -53,7 +53,7 @@ std::string Descriptor(const std::string& to, int offset) {
 }
 
 // One thread issues it. `a`: "%ta", or in brackets where A lies in tensor memory.
-std::string Product(const TensorKind& kind, const std::string& a, bool pair = false) {
+std::string TensorProduct(const TensorKind& kind, const std::string& a, bool pair = false) {
   return fmt::format(
       "@%tlead tcgen05.mma.cta_group::{}.kind::{} [%tmem], {}, %tb, %task, {}%tyes;\n",
       pair ? 2 : 1, kind.kind, a, kind.scaled ? "[%tsa], [%tsb], " : "");
@@ -63,7 +63,7 @@ std::string Commit(bool pair = false) {
       "@%tlead tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster.b64 [%tbar];\n",
       pair ? 2 : 1);
 }
-std::string Wait(const std::string& label) {
+std::string TensorWait(const std::string& label) {
   return fmt::format(
       "{0}:\nmbarrier.try_wait.parity.shared::cta.b64 %tdone, [%tbar], %tphase;\n@!%tdone bra "
       "{0};\n",
@@ -79,7 +79,7 @@ std::string TurnOf(const std::string& turn) {
 
 // Tensor memory is got by warp 0 and given back by it when all threads are done; barriers are set
 // up, and %tlead is one thread of each warp.
-Parts Frame(int threads, int offset = 0, bool pair = false) {
+Parts TensorFrame(int threads, int offset = 0, bool pair = false) {
   const int group = pair ? 2 : 1;
   Parts p;
   p.threads = threads;
@@ -104,7 +104,7 @@ Parts Frame(int threads, int offset = 0, bool pair = false) {
       pair ? "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n"
            : "",
       kScalesOfA, kScalesOfB);
-  p.setup += Descriptor("%ta", kHead) + Descriptor("%tb", kHead + kBytesA) +
+  p.setup += TensorDescriptor("%ta", kHead) + TensorDescriptor("%tb", kHead + kBytesA) +
              fmt::format("mov.u32 %task, {};\n", Task(kBf16, 256));
   p.last = fmt::format(
       "tcgen05.fence::before_thread_sync;\nbar.sync 0;\n{}tcgen05.fence::after_thread_sync;\n"
@@ -123,7 +123,7 @@ std::string InTurns(const std::string& issue, const std::string& turn, const std
   return fmt::format(
              "setp.lt.u32 %tearly, {0}, 2;\n@%tearly bra {1}FREE;\nsub.u32 %tturn, {0}, 2;\n", turn,
              label) +
-         TurnOf("%tturn") + Wait(label + "WAIT") + label + "FREE:\n" + TurnOf(turn) + issue +
+         TurnOf("%tturn") + TensorWait(label + "WAIT") + label + "FREE:\n" + TurnOf(turn) + issue +
          Commit(pair);
 }
 // The last two are waited for: no commit may arrive when the CTA is gone.
@@ -131,7 +131,7 @@ std::string Drained(const std::string& turns, const std::string& label) {
   std::string s;
   for (int back : {2, 1})
     s += fmt::format("sub.u32 %tturn, {}, {};\n", turns, back) + TurnOf("%tturn") +
-         Wait(fmt::format("{}LAST{}", label, back));
+         TensorWait(fmt::format("{}LAST{}", label, back));
   return s;
 }
 
@@ -146,7 +146,7 @@ std::string Repeated(const std::string& text, int times) {
 Parts Shot(Parts p, const std::string& issue, bool issue_alone) {
   p.shot = true;
   p.setup += "mov.u32 %tbar, %tsmem;\n";
-  const std::string wait = "and.b32 %tphase, %trip, 1;\n" + Wait("WAIT");
+  const std::string wait = "and.b32 %tphase, %trip, 1;\n" + TensorWait("WAIT");
   p.body = kBegin + issue + Commit() + (issue_alone ? kEnd + wait : wait + kEnd);
   return p;
 }
@@ -154,7 +154,7 @@ Parts Shot(Parts p, const std::string& issue, bool issue_alone) {
 void AddProducts(const TensorKind& kind, std::vector<Probe>& to) {
   for (int n : {64, 128, 256}) {
     const auto framed = [&](bool pair = false) {
-      Parts p = Frame(32, 0, pair);
+      Parts p = TensorFrame(32, 0, pair);
       p.setup += fmt::format("mov.u32 %task, {};\n", Task(kind, n, pair));
       return p;
     };
@@ -162,11 +162,11 @@ void AddProducts(const TensorKind& kind, std::vector<Probe>& to) {
       return fmt::format("tcgen05.{}.{}.n{}", kind.name, operands, n);
     };
     const auto slope = [&](Parts p, const std::string& a, const char* operands, const char* what) {
-      p.body = InTurns(Repeated(Product(kind, a), kInstructions), "%trip", "");
+      p.body = InTurns(Repeated(TensorProduct(kind, a), kProductsATurn), "%trip", "");
       p.finish = Drained("%trips", "");
       to.push_back(Make(name(operands),
                         fmt::format("occupancy of tcgen05.mma {} 128 x {}, {}", kind.name, n, what),
-                        p, kInstructions, kBytes));
+                        p, kProductsATurn, kBytes));
     };
     slope(framed(), "%ta", "ss", "operands in shared memory");
     if (&kind != &kBf16) continue;
@@ -179,20 +179,22 @@ void AddProducts(const TensorKind& kind, std::vector<Probe>& to) {
       to.push_back(
           Make(name("ss") + fmt::format(".chain{}", chain),
                fmt::format("latency of {} tcgen05.mma 128 x {}, to the end of the wait", chain, n),
-               Shot(framed(), Repeated(Product(kind, "%ta"), chain), false), 1, kBytes));
+               Shot(framed(), Repeated(TensorProduct(kind, "%ta"), chain), false), 1, kBytes));
     for (int count : {1, 5})
       to.push_back(Make(name("ss") + fmt::format(".issue{}", count),
                         fmt::format("issue of {} tcgen05.mma 128 x {} and a commit", count, n),
-                        Shot(framed(), Repeated(Product(kind, "%ta"), count), true), 1, kBytes));
+                        Shot(framed(), Repeated(TensorProduct(kind, "%ta"), count), true), 1,
+                        kBytes));
     // The even CTA issues for both; the other one is there for its memory.
     Parts pair = framed(true);
     pair.setup += "mov.u32 %taddress, %cluster_ctarank;\nsetp.ne.u32 %tother, %taddress, 0;\n";
-    pair.body = "@%tother bra PEER;\n" +
-                InTurns(Repeated(Product(kind, "%ta", true), kInstructions), "%trip", "", true) +
-                "PEER:\n";
+    pair.body =
+        "@%tother bra PEER;\n" +
+        InTurns(Repeated(TensorProduct(kind, "%ta", true), kProductsATurn), "%trip", "", true) +
+        "PEER:\n";
     pair.finish = "@%tother bra DRAINED;\n" + Drained("%trips", "") + "DRAINED:\n";
     to.push_back(Make(name("pair"), fmt::format("occupancy of tcgen05.mma 256 x {} of a pair", n),
-                      pair, kInstructions, kBytes));
+                      pair, kProductsATurn, kBytes));
   }
 }
 
@@ -212,7 +214,7 @@ void AddAccesses(bool store, std::vector<Probe>& to) {
   const char* text = store ? "tcgen05.st" : "tcgen05.ld";
   const std::string wait = fmt::format("tcgen05.wait::{}.sync.aligned;\n", store ? "st" : "ld");
   for (int columns : {32, 128}) {
-    Parts p = Frame(128);
+    Parts p = TensorFrame(128);
     p.declare += fmt::format(".reg .b32 %tr<{}>, %tsum;\n.reg .u32 %tat;\n", columns);
     p.setup += "mov.b32 %tsum, 0;\nshl.b32 %tat, %warp, 21;\nadd.u32 %tat, %tat, %tmem;\n";
     for (int i = 0; i < columns; ++i) p.setup += fmt::format("add.u32 %tr{}, %me, {};\n", i, i);
@@ -225,18 +227,18 @@ void AddAccesses(bool store, std::vector<Probe>& to) {
              fmt::format("{} of 128 lanes and {} columns, to the end of the wait", text, columns),
              shot, 1, kBytes));
     if (columns > 32) continue;
-    p.body = Repeated(Access(store, columns), kInstructions) + wait;
+    p.body = Repeated(Access(store, columns), kProductsATurn) + wait;
     to.push_back(
         Make(fmt::format("{}.x{}", name, columns),
              fmt::format("{} of 128 lanes and {} columns, four before a wait", text, columns), p,
-             kInstructions, kBytes));
+             kProductsATurn, kBytes));
   }
 }
 
 }  // namespace
 
 Stream Tcgen05Stream(int offset) {
-  const Parts frame = Frame(128, offset);
+  const Parts frame = TensorFrame(128, offset);
   Stream s;
   s.what = "tcgen05.mma 128 x 256";
   s.bytes = kBytes;
@@ -244,7 +246,7 @@ Stream Tcgen05Stream(int offset) {
   s.setup = frame.setup + "mov.u32 %tcount, 0;\n";
   // The first warp of the second warpgroup issues, the others have left.
   s.beside = "setp.ne.u32 %tother, %warp, 4;\n@%tother bra DONE;\n" +
-             InTurns(Repeated(Product(kBf16, "%ta"), kInstructions), "%tcount", "T") +
+             InTurns(Repeated(TensorProduct(kBf16, "%ta"), kProductsATurn), "%tcount", "T") +
              "add.u32 %tcount, %tcount, 1;\n";
   s.finish = Drained("%tcount", "T");
   s.last = frame.last;
@@ -256,17 +258,17 @@ void AddTcgen05Probes(const ir::Target& machine, std::vector<Probe>& to) {
     if (machine.matrix_unit.dtypes.count(kind.dtype) > 0) AddProducts(kind, to);
   AddAccesses(false, to);
   AddAccesses(true, to);
-  Parts copies = Frame(32);
+  Parts copies = TensorFrame(32);
   // 512 bytes without a swizzle, groups of 8 rows of 16 bytes one behind the other.
   copies.setup += "and.b64 %ta, %ta, 0x3FFF;\nor.b64 %ta, %ta, 0x0000400800010000;\n";
   const std::string copy = "@%tlead tcgen05.cp.cta_group::1.32x128b.warpx4 [%tsa], %ta;\n";
   to.push_back(Make("tcgen05.cp.latency",
                     "tcgen05.cp of 512 bytes of scales, to the end of the wait",
                     Shot(copies, copy, false), 1, kBytes));
-  copies.body = InTurns(Repeated(copy, kInstructions), "%trip", "");
+  copies.body = InTurns(Repeated(copy, kProductsATurn), "%trip", "");
   copies.finish = Drained("%trips", "");
   to.push_back(Make("tcgen05.cp", "tcgen05.cp of 512 bytes of scales, four before a commit", copies,
-                    kInstructions, kBytes));
+                    kProductsATurn, kBytes));
 }
 
 }  // namespace tilec::calibrate

@@ -19,7 +19,7 @@ struct Type {
 constexpr Type kTypes[] = {{"bf16", ".bf16.bf16", 16, "%yes, 1, 1, 0, 0"},
                            {"e4m3", ".e4m3.e4m3", 32, "%yes, 1, 1"},
                            {"tf32", ".tf32.tf32", 8, "%yes, 1, 1"}};
-constexpr int kBytesA = 64 * 128, kBytesB = 256 * 128;
+constexpr int kTileA = 64 * 128, kTileB = 256 * 128;
 constexpr const char* kRegisterTail = "%yes, 1, 1, 0";
 
 // start address / 16, strides of 1024 bytes between groups of 8 rows, swizzle 128.
@@ -57,7 +57,7 @@ std::string Keep(int n) {
 }
 
 std::string Operands() {
-  return Descriptor("%da", 0) + Descriptor("%db", kBytesA) +
+  return Descriptor("%da", 0) + Descriptor("%db", kTileA) +
          "mov.b32 %a0, 0x3F803F80;\nmov.b32 %a1, %a0;\nmov.b32 %a2, %a0;\nmov.b32 %a3, %a0;\n";
 }
 
@@ -66,9 +66,9 @@ std::string Operands() {
 Stream WgmmaStream(int offset) {
   Stream s;
   s.what = "wgmma n256";
-  s.bytes = kBytesA + kBytesB;
+  s.bytes = kTileA + kTileB;
   s.declare = Declare(256);
-  s.setup = Descriptor("%da", offset) + Descriptor("%db", offset + kBytesA) + Zero(256);
+  s.setup = Descriptor("%da", offset) + Descriptor("%db", offset + kTileA) + Zero(256);
   s.beside = "wgmma.fence.sync.aligned;\n";
   for (int i = 0; i < 4; ++i) s.beside += Wgmma(kTypes[0], 256, "%da", "%db", kTypes[0].tail);
   s.beside += "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;\n";
@@ -77,7 +77,7 @@ Stream WgmmaStream(int offset) {
 }
 
 void AddWgmmaProbes(std::vector<Probe>& to) {
-  constexpr int kSmem = kBytesA + kBytesB;
+  constexpr int kSmem = kTileA + kTileB;
   const auto shape = [](const Type& t, int n) {
     return fmt::format("m64n{}k{} {}", n, t.k, t.name);
   };

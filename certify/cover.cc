@@ -10,6 +10,7 @@
 #include <set>
 
 #include "certify/arcs.h"
+#include "support/expr.h"
 #include "support/lines.h"
 
 namespace tilec::certify {
@@ -23,7 +24,6 @@ constexpr int64_t kLeastQuota = 24, kStep = 8;
 constexpr int kWarpgroup = 4;
 
 int64_t Up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 int64_t Quota(int64_t registers) { return std::max(kLeastQuota, Up(registers, kStep)); }
 
@@ -226,7 +226,7 @@ class Finder {
   }
   int64_t Live(int v, int at) const {
     if (!p_.present[v]) return 0;
-    return FloorOf(p_.cycle[at] - p_.cycle[v], ii_) - FloorOf(p_.cycle[at] - end_[v], ii_);
+    return FloorDiv(p_.cycle[at] - p_.cycle[v], ii_) - FloorDiv(p_.cycle[at] - end_[v], ii_);
   }
   int64_t Total(int at, bool registers) const {
     int64_t sum = 0;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "support/expr.h"
+
 namespace tilec::certify {
 
 using scheduler::Graph;
@@ -14,11 +16,7 @@ using scheduler::GraphOp;
 using scheduler::UnitUse;
 using Kind = Law::Kind;
 
-namespace {
-
-int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-}  // namespace
+namespace {}  // namespace
 
 Encoding::Encoding(const Graph& graph, int64_t ii, const std::vector<Law>& laws)
     : g_(graph),
@@ -167,7 +165,7 @@ void Encoding::AddTimes() {
 // With c = m·II + ρ and slots less than II apart: stages m apart need slots ρ apart, stages m + 1
 // apart need slots ρ − II apart, more than that is enough.
 void Encoding::Apart(std::vector<Lit> unless, int x, int y, int64_t c) {
-  const int64_t m = FloorOf(c, ii_), rho = c - m * ii_;
+  const int64_t m = FloorDiv(c, ii_), rho = c - m * ii_;
   auto stages = [&](int64_t by) { return clauses_.Difference(stage_[x], stage_[y], by); };
   auto slots = [&](int64_t by) { return clauses_.Difference(slot_[x], slot_[y], by); };
   auto add = [&](std::initializer_list<Lit> more) {

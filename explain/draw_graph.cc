@@ -18,7 +18,7 @@ using scheduler::EdgeKind;
 using scheduler::GraphEdge;
 
 constexpr double kHeight = 36, kRowGap = 18, kColumnGap = 52, kThrough = 10;  // kThrough: an edge
-constexpr double kMargin = 16, kLetter = 7.4;
+constexpr double kGraphMargin = 16, kGraphLetter = 7.4;
 constexpr int kSweeps = 24;
 
 // A box, or a place where an edge passes through a layer.
@@ -52,8 +52,8 @@ class GraphDrawing {
     Columns();
     for (int i = 0; i < static_cast<int>(e_.graph.edges.size()); ++i) Arrow(i);
     for (int v = 0; v < n_; ++v) Box(v);
-    return {std::move(out_), static_cast<int>(width_ + 2 * kMargin),
-            static_cast<int>(bottom_ + kMargin)};
+    return {std::move(out_), static_cast<int>(width_ + 2 * kGraphMargin),
+            static_cast<int>(bottom_ + kGraphMargin)};
   }
 
  private:
@@ -178,7 +178,7 @@ class GraphDrawing {
     double top = 1e9;
     for (const Cell& cell : cells_) top = std::min(top, cell.y - cell.Height() / 2);
     for (Cell& cell : cells_) {
-      cell.y += kMargin + 14 - top;  // room for loops above the boxes
+      cell.y += kGraphMargin + 14 - top;  // room for loops above the boxes
       bottom_ = std::max(bottom_, cell.y + cell.Height() / 2);
     }
   }
@@ -223,11 +223,12 @@ class GraphDrawing {
   }
 
   double Width(int op) const {
-    return std::max<double>(76, kLetter * static_cast<double>(e_.graph.ops[op].name.size()) + 22);
+    return std::max<double>(76,
+                            kGraphLetter * static_cast<double>(e_.graph.ops[op].name.size()) + 22);
   }
 
   void Columns() {
-    double x = kMargin;
+    double x = kGraphMargin;
     for (const std::vector<int>& row : rows_) {
       double width = 0;
       for (int c : row)
@@ -236,7 +237,7 @@ class GraphDrawing {
       column_.push_back(width);
       x += width + kColumnGap;
     }
-    width_ = rows_.empty() ? 0 : x - kColumnGap - kMargin;
+    width_ = rows_.empty() ? 0 : x - kColumnGap - kGraphMargin;
   }
 
   double Left(int op) const { return left_[layer_[op]] + (column_[layer_[op]] - Width(op)) / 2; }

@@ -17,9 +17,9 @@ namespace {
 
 constexpr double kPeriodPixels = 520;
 
-std::string N(int64_t n) { return std::to_string(n); }
+std::string Number(int64_t n) { return std::to_string(n); }
 
-std::string Share(int64_t part, int64_t whole) {
+std::string ShareOf(int64_t part, int64_t whole) {
   return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) /
                                      static_cast<double>(std::max<int64_t>(1, whole)));
 }
@@ -27,7 +27,7 @@ std::string Share(int64_t part, int64_t whole) {
 std::string Join(const std::vector<int>& ops) {
   std::string text;
   for (int v : ops)
-    if (v >= 0) text += (text.empty() ? "" : ",") + N(v);
+    if (v >= 0) text += (text.empty() ? "" : ",") + Number(v);
   return text;
 }
 
@@ -234,9 +234,9 @@ class Page {
               ? ""
               : fmt::format("<code>{}:{}</code>", Xml(op.at.file.substr(op.at.file.rfind('/') + 1)),
                             op.at.line);
-      Row({N(op.slot), N(op.stage), N(op.cycle), Op(v), Xml(g_.ops[v].kind), Role(op.role),
-           N(g_.ops[v].issue), N(g_.ops[v].latency), source},
-          N(v));
+      Row({Number(op.slot), Number(op.stage), Number(op.cycle), Op(v), Xml(g_.ops[v].kind),
+           Role(op.role), Number(g_.ops[v].issue), Number(g_.ops[v].latency), source},
+          Number(v));
     }
     EndTable();
     End();
@@ -262,7 +262,7 @@ class Page {
     Section("source", "Source");
     Table({">line", "text", "ops"});
     for (const auto& [place, line] : lines)
-      Row({N(place.second), fmt::format("<code>{}</code>", Xml(line.text)), Ops(line.ops)},
+      Row({Number(place.second), fmt::format("<code>{}</code>", Xml(line.text)), Ops(line.ops)},
           Join(line.ops));
     EndTable();
     End();
@@ -286,8 +286,8 @@ class Page {
         peak += fmt::format("{}{}{} {}", i > 0 ? " + " : "", Op(v),
                             count > 1 ? fmt::format("×{}", count) : "", count * g_.ops[v].regs);
       }
-      Row({Role(static_cast<int>(r)), N(s.warps), N(role.issue), Share(role.issue, ii_),
-           Meter(role.issue, ii_), N(role.registers), s.regs > 0 ? N(s.regs) : "", peak});
+      Row({Role(static_cast<int>(r)), Number(s.warps), Number(role.issue), ShareOf(role.issue, ii_),
+           Meter(role.issue, ii_), Number(role.registers), s.regs > 0 ? Number(s.regs) : "", peak});
     }
     EndTable();
     End();
@@ -295,9 +295,9 @@ class Page {
     Table({"unit", ">has", ">busy", ">of", "", ">", "ops in order"});
     for (size_t f = 0; f < g_.units.size(); ++f) {
       const int64_t room = g_.units[f].capacity * ii_;
-      Row({Xml(g_.units[f].name), g_.units[f].fluid ? "shared" : N(g_.units[f].capacity),
-           N(e_.units[f].busy), N(room), Meter(e_.units[f].busy, room),
-           Share(e_.units[f].busy, room), Ops(e_.units[f].ops)});
+      Row({Xml(g_.units[f].name), g_.units[f].fluid ? "shared" : Number(g_.units[f].capacity),
+           Number(e_.units[f].busy), Number(room), Meter(e_.units[f].busy, room),
+           ShareOf(e_.units[f].busy, room), Ops(e_.units[f].ops)});
     }
     EndTable();
     End();
@@ -313,10 +313,10 @@ class Page {
         until += fmt::format(" {} later", Count(life.last_distance, "iteration"));
       std::string elsewhere;
       for (int r : life.readers_elsewhere) elsewhere += (elsewhere.empty() ? "" : ", ") + Role(r);
-      Row({Op(life.op), life.medium, N(life.size), N(life.begin), N(life.end),
-           N(life.end - life.begin), N(life.live), life.depth > 0 ? N(life.depth) : "", until,
-           elsewhere},
-          N(life.op));
+      Row({Op(life.op), life.medium, Number(life.size), Number(life.begin), Number(life.end),
+           Number(life.end - life.begin), Number(life.live),
+           life.depth > 0 ? Number(life.depth) : "", until, elsewhere},
+          Number(life.op));
     }
     EndTable();
     if (e_.report.smem_bytes > 0)
@@ -354,7 +354,7 @@ class Page {
       for (const ProgramLine& line : role.lines)
         Row({fmt::format("<code>{}{}</code>", std::string(2 * static_cast<size_t>(line.depth), ' '),
                          Xml(TextOf(line))),
-             Xml(line.reason), line.at.line > 0 ? N(line.at.line) : ""});
+             Xml(line.reason), line.at.line > 0 ? Number(line.at.line) : ""});
       EndTable();
       End();
     }

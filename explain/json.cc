@@ -53,9 +53,9 @@ const char* Word(Answer::Kind kind) {
   return "";
 }
 
-class Writer {
+class JsonWriter {
  public:
-  explicit Writer(const Explanation& e) : e_(e), g_(e.graph) {}
+  explicit JsonWriter(const Explanation& e) : e_(e), g_(e.graph) {}
 
   Json Run() {
     Json j;
@@ -271,7 +271,7 @@ class Writer {
 
 std::string ToJson(const Explanation& e) {
   // Names come from files and may be damaged UTF-8.
-  return Writer(e).Run().dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonWriter(e).Run().dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tilec::explain

@@ -156,7 +156,7 @@ void Add(const CoreItem& item, std::vector<Reason>* reasons,
       reason.ops.push_back(v);
 }
 
-std::string Percent(int64_t more, int64_t than) {
+std::string MoreThan(int64_t more, int64_t than) {
   return fmt::format("{:.2f} %", 100.0 * static_cast<double>(more) /
                                      static_cast<double>(std::max<int64_t>(1, than)));
 }
@@ -169,7 +169,7 @@ void Judge(Explanation* e, const Proof& proof) {
   const int64_t least = e->certificate ? e->certificate->ii : ii;
   const std::string longer =
       ii > least ? fmt::format("; this schedule takes {} ({} longer) for the sake of its objective",
-                               ii, Percent(ii - least, least))
+                               ii, MoreThan(ii - least, least))
                  : "";
   if (v.lower_bound >= least) {
     v.kind = Verdict::Kind::kSmallest;
@@ -180,7 +180,7 @@ void Judge(Explanation* e, const Proof& proof) {
         "II {} may not be the smallest: below {} nothing exists, {}…{} is open "
         "({}){}",
         least, v.lower_bound, v.lower_bound, least - 1,
-        Percent(least - v.lower_bound, v.lower_bound), longer);
+        MoreThan(least - v.lower_bound, v.lower_bound), longer);
   }
   const bool by_core = e->certificate && e->certificate->proof == scheduler::Proof::kRefuted &&
                        !e->certificate->core.empty();

@@ -11,14 +11,14 @@
 namespace tilec::explain {
 
 namespace {
-constexpr double kPeriodPixels = 520;
+constexpr double kSvgPeriodPixels = 520;
 constexpr int kTitle = 56;
 }  // namespace
 
 std::string ToSvg(const Explanation& e) {
   const Timeline t = TwoPeriods(e);
   const Drawing lanes = DrawLanes(e, t);
-  const Drawing bars = DrawBars(e, t, kPeriodPixels / static_cast<double>(t.ii));
+  const Drawing bars = DrawBars(e, t, kSvgPeriodPixels / static_cast<double>(t.ii));
   const Drawing legend = DrawLegend(e);
   const Drawing graph = DrawGraph(e);
   const int width = std::max({lanes.width + bars.width, graph.width, legend.width}) + 16;

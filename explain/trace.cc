@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kRoles = 1, kUnits = 2, kMeasured = 3;
 
-class Writer {
+class TraceWriter {
  public:
-  Writer(const Explanation& e, const Timeline& t, const Measured* measured)
+  TraceWriter(const Explanation& e, const Timeline& t, const Measured* measured)
       : e_(e), t_(t), measured_(measured) {}
 
   Json Run() {
@@ -132,7 +132,9 @@ class Writer {
 
 std::string ToTrace(const Explanation& e, int iterations, const Measured* measured) {
   const Timeline timeline = MakeTimeline(e, std::max(1, iterations));
-  return Writer(e, timeline, measured).Run().dump(1, ' ', false, Json::error_handler_t::replace) +
+  return TraceWriter(e, timeline, measured)
+             .Run()
+             .dump(1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }
 

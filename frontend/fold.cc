@@ -130,12 +130,12 @@ Result<Constant> FoldUnary(lang::UnaryOp op, const Constant& a, Span at, DiagSin
   return r;
 }
 
-namespace {
-
 bool IsCompare(BinaryOp op) {
   return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt || op == BinaryOp::kLe ||
          op == BinaryOp::kGt || op == BinaryOp::kGe;
 }
+
+namespace {
 
 template <typename T>
 bool Compare(BinaryOp op, T a, T b) {

@@ -75,6 +75,7 @@ struct ProgramData {
 
 // ---- Folding (fold.cc) -------------------------------------------------------------------------
 
+bool IsCompare(lang::BinaryOp op);
 Result<Constant> FoldUnary(lang::UnaryOp op, const Constant& a, Span at, DiagSink& diags);
 Result<Constant> FoldBinary(lang::BinaryOp op, const Constant& a, const Constant& b, Span at,
                             Span b_at, DiagSink& diags);

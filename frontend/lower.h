@@ -25,6 +25,8 @@ using ir::Type;
 using ir::ValueId;
 using Shape = std::vector<int64_t>;
 
+constexpr int64_t kMaxTileElements = int64_t{1} << 24;
+
 // The value of an expression.
 struct Val {
   enum class Kind { kConst, kValue, kRange, kTensor, kString };

@@ -28,11 +28,6 @@ DType Wider(DType a, DType b) {
   return ir::Info(a).bits >= ir::Info(b).bits ? a : b;
 }
 
-bool IsCompare(BinaryOp op) {
-  return op == BinaryOp::kEq || op == BinaryOp::kNe || op == BinaryOp::kLt || op == BinaryOp::kLe ||
-         op == BinaryOp::kGt || op == BinaryOp::kGe;
-}
-
 }  // namespace
 
 Result<> Lowerer::WantArithmetic(DType d, const char* name, const Val& v, Span at) {

@@ -13,9 +13,7 @@ using ir::Type;
 using ir::ValueId;
 using lang::ExprId;
 
-namespace {
-constexpr int64_t kMaxTileElements = int64_t{1} << 24;
-}
+namespace {}
 
 std::vector<std::string> Lowerer::Assigned(const std::vector<lang::BlockId>& blocks) {
   std::vector<lang::StmtId> stmts;

@@ -13,8 +13,6 @@ using lang::ExprId;
 
 namespace {
 
-constexpr int64_t kMaxTileElements = int64_t{1} << 24;
-
 std::vector<int64_t> Strides(const Shape& shape) {
   std::vector<int64_t> out(shape.size(), 1);
   for (size_t d = shape.size(); d-- > 1;) out[d - 1] = out[d] * shape[d];

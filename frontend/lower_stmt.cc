@@ -12,7 +12,6 @@ using lang::Overloaded;
 
 namespace {
 constexpr int kMaxErrors = 20;
-constexpr int64_t kMaxTileElements = int64_t{1} << 24;
 constexpr const char* kPins[] = {"depth", "role", "stage"};
 
 const char* KindOf(const lang::Stmt& s) {

@@ -43,17 +43,17 @@ std::string ProgramData::TextOf(Span span) const {
 
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{16} << 20;
+constexpr size_t kMaxSourceBytes = size_t{16} << 20;
 constexpr int kMaxImportDepth = 64;
 
-std::optional<std::string> ReadFile(const std::string& path) {
+std::optional<std::string> ReadSourceFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
   std::string text;
   char buffer[1 << 16];
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
     text.append(buffer, static_cast<size_t>(in.gcount()));
-    if (text.size() > kMaxFileBytes) return std::nullopt;
+    if (text.size() > kMaxSourceBytes) return std::nullopt;
   }
   if (in.bad()) return std::nullopt;
   return text;
@@ -232,7 +232,7 @@ struct Loader {
     if (const auto it = by_path.find(path); it != by_path.end()) return it->second;
     if (static_cast<int>(open.size()) >= kMaxImportDepth)
       return diags.Report(kImportCycle, import.path_span, path, " or nests 64 deep");
-    if (!text) text = ReadFile(path);
+    if (!text) text = ReadSourceFile(path);
     if (!text) return diags.Report(kFileUnreadable, import.path_span, path);
     return LoadModule(path, name, std::move(*text));
   }
@@ -480,7 +480,7 @@ Result<Program> Program::LoadText(SourceMap& sources, const std::string& path, s
 
 Result<Program> Program::Load(SourceMap& sources, const std::string& path,
                               const ImportResolver& resolver, DiagSink& diags) {
-  std::optional<std::string> text = ReadFile(path);
+  std::optional<std::string> text = ReadSourceFile(path);
   if (!text) return diags.Report(kFileUnreadable, Span{}, path).Place(path);
   return LoadText(sources, path, std::move(*text), resolver, diags);
 }

@@ -16,14 +16,14 @@ std::vector<PassStep> StepsOf(std::span<const PassId> ids) {
   for (PassId id : ids) steps.push_back(StepOf(id));
   return steps;
 }
-const PassId* Rows() {
+const PassId* CleanUpRows() {
   return std::find(std::begin(kCleanUp), std::end(kCleanUp), PassId::kKeepRows);
 }
 
 }  // namespace
 
-std::vector<PassStep> CleanUpUntilRows() { return StepsOf({std::begin(kCleanUp), Rows()}); }
-std::vector<PassStep> CleanUpOfRows() { return StepsOf({Rows(), std::end(kCleanUp)}); }
+std::vector<PassStep> CleanUpUntilRows() { return StepsOf({std::begin(kCleanUp), CleanUpRows()}); }
+std::vector<PassStep> CleanUpOfRows() { return StepsOf({CleanUpRows(), std::end(kCleanUp)}); }
 
 std::optional<Function> LoopsOfRows(const Function& fn) {
   if (!HasSeveralLoops(fn)) return std::nullopt;

@@ -10,23 +10,24 @@
 #include <set>
 
 #include "ir/queries.h"
+#include "support/expr.h"
 
 namespace tilec::ir {
 
 namespace {
 
-constexpr size_t kMaxRank = 6;
-using Extents = std::array<int64_t, kMaxRank>;  // the part of a tile that is inside its tensors
+constexpr size_t kMaxCountedRank = 6;
+using Extents =
+    std::array<int64_t, kMaxCountedRank>;  // the part of a tile that is inside its tensors
 using Scalar = std::optional<int64_t>;
 
 bool OnlyRenames(OpKind kind) { return kind == OpKind::kBitcast || kind == OpKind::kSelect; }
 
 // Counts of launches beyond 2^62 stay there.
-int64_t Sum(int64_t count, double more) {
+int64_t SaturatingSum(int64_t count, double more) {
   const double sum = static_cast<double>(count) + more;
   return sum < 0x1p62 ? static_cast<int64_t>(sum) : int64_t{1} << 62;
 }
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 // Integer arithmetic of sizes and positions; what has no row has no value here.
 struct ScalarRow {
@@ -133,7 +134,7 @@ class Counter {
   Extents Whole(ValueId v) const {
     Extents e{};
     const std::vector<int64_t>& shape = fn_.type(v).shape;
-    std::copy_n(shape.begin(), std::min(shape.size(), kMaxRank), e.begin());
+    std::copy_n(shape.begin(), std::min(shape.size(), kMaxCountedRank), e.begin());
     return e;
   }
   double Count(ValueId v) const {
@@ -278,7 +279,7 @@ class Counter {
       }
     for (bool more = true; more;) {
       for (size_t d = 0; d < steps.size(); ++d) Set(args[d], lo[d] + at[d] * steps[d]);
-      out_.instances = Sum(out_.instances, weight_);
+      out_.instances = SaturatingSum(out_.instances, weight_);
       RunBlock(op.regions[0]);
       more = false;
       for (size_t d = 0; d < steps.size() && !more; ++d) {
@@ -298,7 +299,7 @@ class Counter {
     const bool known = lo && hi;
     const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
     out_.exact &= known;
-    out_.trips[id] = Sum(out_.trips[id], static_cast<double>(trips) * weight_);
+    out_.trips[id] = SaturatingSum(out_.trips[id], static_cast<double>(trips) * weight_);
     out_.most[id] = std::max(out_.most[id], trips);
     const double outer = weight_;
     const bool once = !edges_ && trips > 1 && !Steers(op);
@@ -355,7 +356,7 @@ class Counter {
     size_t to = 0;
     double elements = 1;
     int64_t folded = 1;  // positions of what is folded into the next range
-    for (size_t d = 0; d < modes.size() && to < kMaxRank; ++d) {
+    for (size_t d = 0; d < modes.size() && to < kMaxCountedRank; ++d) {
       if (!TakesDim(modes[d]) && modes[d] != 'f') continue;
       int64_t n = sizes[d];
       if (IsRange(modes[d]))
@@ -427,7 +428,7 @@ class Counter {
     if (info.elementwise()) {
       for (ValueId o : op.operands)
         if (Tile(o))
-          for (size_t d = 0; d < kMaxRank; ++d) e[d] = std::min(e[d], Of(o)[d]);
+          for (size_t d = 0; d < kMaxCountedRank; ++d) e[d] = std::min(e[d], Of(o)[d]);
     } else if (op.kind == OpKind::kTranspose) {
       const std::vector<int64_t>& perm = op.ints("perm");
       for (size_t d = 0; d < perm.size(); ++d)

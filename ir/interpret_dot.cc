@@ -155,7 +155,7 @@ void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, i
 }
 
 // The largest power of two of which all are multiples; 0: some are not finite.
-double GridOf(const std::vector<double>& v) {
+double GridOfValues(const std::vector<double>& v) {
   double grid = std::numeric_limits<double>::infinity();
   for (double x : v) {
     if (x == 0) continue;
@@ -234,7 +234,8 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
   const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
   // Numbers of few bits with scales: multiples of a power of two that is no whole number.
-  const double grid = carried.empty() && !named.a.empty() ? GridOf(a.v) * GridOf(b.v) : 0;
+  const double grid =
+      carried.empty() && !named.a.empty() ? GridOfValues(a.v) * GridOfValues(b.v) : 0;
   const double inflate = 1 + static_cast<double>(k) * 0x1p-22;
   std::vector<double> p(out.v.size());
   std::vector<size_t> jumps;

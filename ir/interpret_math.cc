@@ -38,39 +38,39 @@ constexpr Approx kSinCosBound{0, 0, 0x1p-20, 0x1p-22};   // sin.approx, cos.appr
 constexpr double kDivUlps = 2;
 constexpr double kF64Rel = 0x1p-50;
 
-bool Wide(DType d) { return d == DType::kF64; }
+bool IsWide(DType d) { return d == DType::kF64; }
 
 double ApproxError(DType d, const Approx& a, double x, double r) {
   const double m = std::fabs(r);
-  if (Wide(d))
+  if (IsWide(d))
     return (1 + (a.arg > 0 ? std::fabs(x) : 0)) * m * kF64Rel + (a.abs > 0 ? kF64Rel : 0);
   const double scaled = m == 0 ? 0 : a.arg * std::fabs(x) * m;  // inf · 0
   return a.rel * m + scaled + a.abs + (a.arg_abs > 0 ? a.arg_abs * std::fabs(x) : 0);
 }
 
 // r, p of one approximate function; e: the operand's error.
-struct Eval {
+struct MathResult {
   double r;
   double p;
 };
 // Error of e^{t}-like growth: |exp(e) − 1| for a small or large e.
 double Growth(double e) { return e < 0.5 ? e * (1 + e) : std::expm1(e); }
 
-Eval Exp2Of(DType d, double x, double e) {
+MathResult Exp2Of(DType d, double x, double e) {
   const double r = std::exp2(x);
   return {r, (e > 0 && r > 0 ? r * Growth(e * kLn2) : 0) + ApproxError(d, kExp2Bound, x, r)};
 }
-Eval ExpOf(DType d, double x, double e) {
+MathResult ExpOf(DType d, double x, double e) {
   const double r = std::exp(x);
   return {r, (e > 0 && r > 0 ? r * Growth(e) : 0) + ApproxError(d, kExpBound, x, r)};
 }
 double LogSlope(double x, double e) { return e == 0 ? 0 : x - e <= 0 ? kInf : e / (x - e); }
 // Executors read a subnormal operand as 0; its e covers that, and the logarithm is then undecided.
-Eval Log2Of(DType d, double x, double e) {
+MathResult Log2Of(DType d, double x, double e) {
   const double r = std::log2(x);
   return {r, kLog2E * LogSlope(x, e) + (x > 0 ? ApproxError(d, kLog2Bound, x, r) : 0)};
 }
-Eval LogOf(DType d, double x, double e) {
+MathResult LogOf(DType d, double x, double e) {
   const double r = std::log(x);
   return {r, LogSlope(x, e) + (x > 0 ? ApproxError(d, kLogBound, x, r) : 0)};
 }
@@ -79,19 +79,19 @@ double SqrtSpread(double x, double e) {
   if (x - e < 0) return x + e < 0 ? 0 : kInf;
   return e / (std::sqrt(x) + std::sqrt(x - e));
 }
-Eval SqrtOf(DType d, double x, double e) {
+MathResult SqrtOf(DType d, double x, double e) {
   const double r = std::sqrt(x);
   return {r, SqrtSpread(x, e) + ApproxError(d, kSqrtBound, x, r)};
 }
-Eval SqrtRnOf(DType, double x, double e) { return {std::sqrt(x), SqrtSpread(x, e)}; }
-Eval RsqrtOf(DType d, double x, double e) {
+MathResult SqrtRnOf(DType, double x, double e) { return {std::sqrt(x), SqrtSpread(x, e)}; }
+MathResult RsqrtOf(DType d, double x, double e) {
   const double r = 1 / std::sqrt(x);
   const double spread = e == 0 ? 0 : x - e <= 0 ? kInf : 1 / std::sqrt(x - e) - r;
   return {r, spread + (x > 0 ? ApproxError(d, kRsqrtBound, x, r) : 0)};
 }
 // Steepest point of a curve that is steepest at 0 and even in slope.
 double Nearest0(double x, double e) { return std::max(std::fabs(x) - e, 0.0); }
-Eval TanhOf(DType d, double x, double e) {
+MathResult TanhOf(DType d, double x, double e) {
   const double r = std::tanh(x);
   double spread = 0;
   if (e > 0) {
@@ -100,7 +100,7 @@ Eval TanhOf(DType d, double x, double e) {
   }
   return {r, spread + ApproxError(d, kTanhBound, x, r)};
 }
-Eval SigmoidOf(DType d, double x, double e) {
+MathResult SigmoidOf(DType d, double x, double e) {
   const double r = 1 / (1 + std::exp(-x));
   double spread = 0;
   if (e > 0) {
@@ -109,7 +109,7 @@ Eval SigmoidOf(DType d, double x, double e) {
   }
   return {r, spread + ApproxError(d, kSigmoidBound, x, r)};
 }
-Eval ErfOf(DType d, double x, double e) {
+MathResult ErfOf(DType d, double x, double e) {
   const double r = std::erf(x);
   double spread = 0;
   if (e > 0) {
@@ -118,11 +118,11 @@ Eval ErfOf(DType d, double x, double e) {
   }
   return {r, spread + ApproxError(d, kErfBound, x, r)};
 }
-Eval SinOf(DType d, double x, double e) {
+MathResult SinOf(DType d, double x, double e) {
   const double r = std::sin(x);
   return {r, std::min(e, 2.0) + ApproxError(d, kSinCosBound, x, r)};
 }
-Eval CosOf(DType d, double x, double e) {
+MathResult CosOf(DType d, double x, double e) {
   const double r = std::cos(x);
   return {r, std::min(e, 2.0) + ApproxError(d, kSinCosBound, x, r)};
 }
@@ -131,7 +131,7 @@ template <typename F>
 void MapFloat(const Tile& a, Tile& out, F&& f) {
   Numbers p(out.v.size());
   for (size_t i = 0; i < out.v.size(); ++i) {
-    const Eval r = f(a.dtype, a.v[i], static_cast<double>(a.error(i)));
+    const MathResult r = f(a.dtype, a.v[i], static_cast<double>(a.error(i)));
     out.v[i] = r.r;
     p[i] = r.p;
   }
@@ -225,7 +225,7 @@ void Cast(const Tile& a, Tile& out) {
   if (a.is_float() && !out.is_float()) return CastFloatToInt(a, out);
   if (!a.is_float()) return CastIntToFloat(a, out);
   out.v = a.v;
-  const bool through = Wide(a.dtype) && Info(out.dtype).bits < 32;  // executors may, through f32
+  const bool through = IsWide(a.dtype) && Info(out.dtype).bits < 32;  // executors may, through f32
   Numbers p(through ? a.v.size() : a.e.size());
   std::copy(a.e.begin(), a.e.end(), p.data());
   if (through) {
@@ -277,13 +277,13 @@ double ProductSpread(double a, double ea, double b, double eb) {
 void MulFloats(const Tile& a, const Tile& b, Tile& out) {
   const size_t n = out.v.size();
   for (size_t i = 0; i < n; ++i) out.v[i] = a.v[i] * b.v[i];
-  const bool spreads = !a.e.empty() || !b.e.empty() || Wide(out.dtype);
+  const bool spreads = !a.e.empty() || !b.e.empty() || IsWide(out.dtype);
   Numbers p(spreads ? n : 0);
   if (spreads) {
     for (size_t i = 0; i < n; ++i) {
       p[i] = ProductSpread(a.v[i], a.error(i), b.v[i], b.error(i));
       // The product of doubles is itself rounded, and an executor may not round it.
-      if (Wide(out.dtype) && std::isfinite(out.v[i])) p[i] += std::fabs(out.v[i]) * 0x1p-53;
+      if (IsWide(out.dtype) && std::isfinite(out.v[i])) p[i] += std::fabs(out.v[i]) * 0x1p-53;
     }
   }
   Finish(out, p, true);

@@ -10,7 +10,7 @@
 namespace tilec::ir::interpret_internal {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // A tile seen as [outer, length, inner] around the axis.
 struct Lines {
@@ -85,7 +85,7 @@ struct Product {
 // may see gives the error.
 struct Extreme {
   double sign;
-  double best = -kInf, high = -kInf, low = -kInf;
+  double best = -kInfinite, high = -kInfinite, low = -kInfinite;
   bool any = false;
   void Add(double x, double e) {
     if (std::isnan(x)) return;
@@ -168,8 +168,8 @@ void AccumulateInts(std::string_view kind, const Tile& in, const Lines& lines, b
 }
 
 // A result is undecided if something it depends on is. any and all may be decided regardless.
-void SpreadUndecided(std::string_view kind, const Tile& in, const Lines& lines, bool scan,
-                     Tile& out) {
+void SpreadUndecidedLines(std::string_view kind, const Tile& in, const Lines& lines, bool scan,
+                          Tile& out) {
   if (in.und.empty()) return;
   lines.ForEach([&](size_t result, size_t first) {
     uint8_t flags = 0;
@@ -197,7 +197,7 @@ void Accumulate(std::string_view kind, int64_t axis, const Tile& in, bool scan, 
   } else {
     ExtremeFloats(in, lines, scan, kind == "max" ? 1 : -1, out);
   }
-  SpreadUndecided(kind, in, lines, scan, out);
+  SpreadUndecidedLines(kind, in, lines, scan, out);
 }
 
 }  // namespace

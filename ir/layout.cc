@@ -13,7 +13,7 @@
 namespace tilec::ir {
 namespace {
 
-int64_t Product(const std::vector<LayoutDigit>& digits) {
+int64_t ProductOfExtents(const std::vector<LayoutDigit>& digits) {
   int64_t n = 1;
   for (const LayoutDigit& d : digits) n *= d.extent;
   return n;
@@ -47,16 +47,16 @@ Layout Canonical(Layout layout) {
   return layout;
 }
 
+}  // namespace
+
 int64_t CeilPow2(int64_t n) {
   int64_t p = 1;
   while (p < n) p *= 2;
   return p;
 }
 
-}  // namespace
-
-int64_t Layout::threads() const { return Product(thread); }
-int64_t Layout::regs() const { return Product(reg); }
+int64_t Layout::threads() const { return ProductOfExtents(thread); }
+int64_t Layout::regs() const { return ProductOfExtents(reg); }
 std::vector<int64_t> Layout::RegCoord(int64_t reg_index) const {
   std::vector<int64_t> c(static_cast<size_t>(rank), 0);
   AddDigits(reg, reg_index, c);

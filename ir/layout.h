@@ -71,6 +71,8 @@ struct CrossedDim {
 };
 Layout CrossedLayout(const std::vector<int64_t>& shape, const CrossedDim& first,
                      const CrossedDim& second, int64_t threads);
+// The least power of two that is no smaller.
+int64_t CeilPow2(int64_t n);
 // Every thread holds the whole (small) tile.
 Layout ReplicatedLayout(const std::vector<int64_t>& shape, int64_t threads);
 // Layout of a reduction of `layout` over `dim`, or of the operand of a broadcast along it: thread

@@ -9,15 +9,14 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
+#include "support/expr.h"
 
 namespace tilec::ir {
 namespace {
 
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-
-class Planner {
+class LoopPlanner {
  public:
-  Planner(const Function& fn, OpId loop, const LoopSchedule& schedule)
+  LoopPlanner(const Function& fn, OpId loop, const LoopSchedule& schedule)
       : fn_(fn), loop_(loop), body_(fn.ops[loop].regions[0]), schedule_(schedule) {}
 
   std::optional<LoopPlan> Run(std::string* why) {
@@ -571,7 +570,7 @@ bool IsReplicated(const Function& fn, const Op& op) {
 
 std::optional<LoopPlan> PlanLoop(const Function& fn, OpId loop, const LoopSchedule& schedule,
                                  std::string* why) {
-  return Planner(fn, loop, schedule).Run(why);
+  return LoopPlanner(fn, loop, schedule).Run(why);
 }
 
 }  // namespace tilec::ir

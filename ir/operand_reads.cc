@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/operand_reads.h"
 
+#include "ir/isa.h"
 #include "support/expr.h"
 
 namespace tilec::ir {
-
-namespace {
-constexpr int64_t kGroupWarps = 4;
-}  // namespace
 
 int64_t OperandReads(MatrixUnit unit, const ProductShape& product, int warpgroups, WgSplit split,
                      int64_t across, bool left_in_registers) {
@@ -17,8 +14,8 @@ int64_t OperandReads(MatrixUnit unit, const ProductShape& product, int warpgroup
   const int64_t blocks = CeilDiv(product.m, info.rows);
   const int64_t rows = info.rows * (split == WgSplit::kM ? CeilDiv(blocks, warpgroups) : blocks);
   const int64_t columns = split == WgSplit::kN ? CeilDiv(product.n, warpgroups) : product.n;
-  const int64_t own_rows = left_in_registers ? 0 : rows * across / kGroupWarps;
-  return kGroupWarps * warpgroups * (own_rows + columns / across) * product.k *
+  const int64_t own_rows = left_in_registers ? 0 : rows * across / isa::kWarpgroupWarps;
+  return isa::kWarpgroupWarps * warpgroups * (own_rows + columns / across) * product.k *
          ByteSize(product.dtype);
 }
 

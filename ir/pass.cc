@@ -29,7 +29,7 @@ constexpr Result<> (*kFunctions[])(Function&, PassContext&) = {
 #undef PASS
 };
 
-constexpr bool TableIsSound() {
+constexpr bool PassTableIsSound() {
   for (size_t i = 0; i < std::size(kPassInfos); ++i) {
     if (!kPassInfos[i].name || !kPassInfos[i].summary) return false;
     for (size_t j = 0; j < i; ++j)
@@ -37,7 +37,7 @@ constexpr bool TableIsSound() {
   }
   return true;
 }
-static_assert(TableIsSound(), "passes.def: a row lacks its summary, or repeats a name");
+static_assert(PassTableIsSound(), "passes.def: a row lacks its summary, or repeats a name");
 
 uint64_t Hash(std::string_view text) {  // FNV-1a
   uint64_t h = 0xCBF29CE484222325u;

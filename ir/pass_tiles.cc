@@ -86,7 +86,7 @@ class LoopPasser {
     if (const auto placed = schedule_.ops.find(def); placed != schedule_.ops.end()) {
       const int maker = placed->second.role;
       if (maker != role) {
-        const PassTime at = times_(def, reader, role);
+        const PutAndTake at = times_(def, reader, role);
         const auto [put, take] = insert_.Pass(v, maker, role);
         schedule_.ops[put] = {maker, at.put};
         schedule_.ops[take] = {role, at.take};

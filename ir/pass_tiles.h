@@ -17,10 +17,10 @@
 namespace tilec::ir {
 
 // When a value of `maker` that `role` reads is put, and when it is taken.
-struct PassTime {
+struct PutAndTake {
   int64_t put = 0, take = 0;
 };
-using PassTimes = std::function<PassTime(OpId maker, OpId reader, int role)>;
+using PassTimes = std::function<PutAndTake(OpId maker, OpId reader, int role)>;
 
 // In the loop's body, before it is rewritten: values of one iteration that pass between roles of
 // the schedule, which gets the times of the new ops.

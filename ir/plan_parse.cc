@@ -13,9 +13,9 @@
 namespace tilec::ir {
 namespace {
 
-class Parser {
+class PlanParser {
  public:
-  Parser(std::string_view text, int32_t file, const Function& fn, DiagSink& diags)
+  PlanParser(std::string_view text, int32_t file, const Function& fn, DiagSink& diags)
       : lines_(SplitLines(text, file)), fn_(fn), names_(fn), diags_(diags) {}
 
   Result<ProgramPlan> Run() {
@@ -33,7 +33,7 @@ class Parser {
  private:
   // One field of the record being read: found among the words, or left as it is.
   struct Reader {
-    Parser& parser;
+    PlanParser& parser;
     std::map<std::string, const TextWord*, std::less<>> words;  // by field, not yet read
     std::map<std::string_view, std::string_view> values;
     std::vector<std::string> fields;
@@ -88,21 +88,21 @@ class Parser {
   Result<> Line(std::string_view key) {
     struct Row {
       const char* keyword;
-      Result<> (Parser::*read)();
+      Result<> (PlanParser::*read)();
     };
     static constexpr Row kRows[] = {
-        {"plan", &Parser::Plan},         {"program", &Parser::Program},
-        {"cta", &Parser::Cta},           {"role", &Parser::Role},
-        {"ring", &Parser::Ring},         {"site", &Parser::Site},
-        {"token", &Parser::Token},       {"pass", &Parser::Pass},
-        {"exchange", &Parser::Exchange}, {"operands", &Parser::Operands},
-        {"buffer", &Parser::Buffer},     {"load", &Parser::Load},
-        {"store", &Parser::Store},       {"layout", &Parser::LayoutLine},
-        {"product", &Parser::Product},   {"operand", &Parser::Operand},
-        {"nest", &Parser::NestLine},     {"loop", &Parser::Loop},
-        {"chain", &Parser::Chain},       {"goes-on", &Parser::GoesOn},
-        {"await", &Parser::Await},       {"release", &Parser::Release},
-        {"changed", &Parser::Changed},   {"accumulator", &Parser::Accumulator}};
+        {"plan", &PlanParser::Plan},         {"program", &PlanParser::Program},
+        {"cta", &PlanParser::Cta},           {"role", &PlanParser::Role},
+        {"ring", &PlanParser::Ring},         {"site", &PlanParser::Site},
+        {"token", &PlanParser::Token},       {"pass", &PlanParser::Pass},
+        {"exchange", &PlanParser::Exchange}, {"operands", &PlanParser::Operands},
+        {"buffer", &PlanParser::Buffer},     {"load", &PlanParser::Load},
+        {"store", &PlanParser::Store},       {"layout", &PlanParser::LayoutLine},
+        {"product", &PlanParser::Product},   {"operand", &PlanParser::Operand},
+        {"nest", &PlanParser::NestLine},     {"loop", &PlanParser::Loop},
+        {"chain", &PlanParser::Chain},       {"goes-on", &PlanParser::GoesOn},
+        {"await", &PlanParser::Await},       {"release", &PlanParser::Release},
+        {"changed", &PlanParser::Changed},   {"accumulator", &PlanParser::Accumulator}};
     std::vector<std::string> known;
     for (const Row& row : kRows) {
       if (key == row.keyword) return (this->*row.read)();
@@ -248,7 +248,7 @@ class Parser {
 
 Result<ProgramPlan> ParsePlan(std::string_view text, int32_t file, const Function& fn,
                               DiagSink& diags) {
-  return Parser(text, file, fn, diags).Run();
+  return PlanParser(text, file, fn, diags).Run();
 }
 
 }  // namespace tilec::ir

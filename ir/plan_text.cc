@@ -66,9 +66,9 @@ std::string PlanNames::Block(BlockId block) const {
 namespace {
 
 // ---- records as lines
-class Writer {
+class LineWriter {
  public:
-  explicit Writer(const PlanWords& words) : words_(words) {}
+  explicit LineWriter(const PlanWords& words) : words_(words) {}
   template <typename T>
   void operator()(const char* name, const T& v) {
     fields_.push_back({name, words_.Of(v)});
@@ -95,9 +95,9 @@ class Writer {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-class Printer {
+class PlanPrinter {
  public:
-  Printer(const ProgramPlan& p, const Function& fn) : p_(p), fn_(fn), names_(fn) {}
+  PlanPrinter(const ProgramPlan& p, const Function& fn) : p_(p), fn_(fn), names_(fn) {}
 
   std::string Run() {
     out_ = fmt::format("plan {}\nprogram {:016x}\n", fn_.name, ProgramHash(fn_));
@@ -223,12 +223,14 @@ class Printer {
   const Function& fn_;
   const PlanNames names_;
   const PlanWords words_{names_};
-  Writer writer_{words_};
+  LineWriter writer_{words_};
   std::string out_;
 };
 
 }  // namespace
 
-std::string ToText(const ProgramPlan& plan, const Function& fn) { return Printer(plan, fn).Run(); }
+std::string ToText(const ProgramPlan& plan, const Function& fn) {
+  return PlanPrinter(plan, fn).Run();
+}
 
 }  // namespace tilec::ir

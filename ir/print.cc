@@ -14,7 +14,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxPrintedDepth = 200;
 
 std::string Sanitized(std::string_view hint) {
   std::string out;
@@ -120,7 +120,7 @@ struct Printer {
       if (first) out += place;
       first = false;
       out += "\n";
-      if (depth < kMaxDepth)
+      if (depth < kMaxPrintedDepth)
         PrintBlockOps(region, depth + 1);
       else
         out += indent + "  // nested too deeply to print\n";
@@ -206,7 +206,7 @@ void ValueNames::Assign(ValueId v, const std::string& hint) {
 }
 
 void ValueNames::Visit(const Function& fn, BlockId block, int depth) {
-  if (depth > kMaxDepth ||
+  if (depth > kMaxPrintedDepth ||
       static_cast<size_t>(block.index) >= static_cast<size_t>(fn.blocks.size()))
     return;
   for (ValueId v : fn.blocks[block].args)

@@ -8,7 +8,7 @@
 namespace tilec::ir {
 
 namespace {
-constexpr int64_t kTensorRows = 64;  // of a product's instruction
+constexpr int64_t kProductRows = 64;  // of a product's instruction
 }
 
 RowClasses::RowClasses(const Function& fn) : fn_(fn) {
@@ -276,8 +276,8 @@ bool RowClasses::CutsBoxes(int slices) const {
 
 std::vector<int> RowClasses::Choices() const {
   std::vector<int> choices = {1};
-  for (int s = 2; found() && s * kTensorRows <= extent_; ++s)
-    if (extent_ % (s * kTensorRows) == 0 && CutsBoxes(s)) choices.push_back(s);
+  for (int s = 2; found() && s * kProductRows <= extent_; ++s)
+    if (extent_ % (s * kProductRows) == 0 && CutsBoxes(s)) choices.push_back(s);
   return choices;
 }
 

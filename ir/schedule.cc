@@ -30,9 +30,9 @@ std::string RoleWord(const Schedule& schedule, int role) {
 std::string NameWord(const std::string& name) { return name.empty() ? "-" : name; }
 std::string FromWord(std::string_view word) { return word == "-" ? "" : std::string(word); }
 
-class Parser {
+class ScheduleParser {
  public:
-  Parser(std::string_view text, int32_t file, DiagSink& diags)
+  ScheduleParser(std::string_view text, int32_t file, DiagSink& diags)
       : text_(text), file_(file), diags_(diags) {}
 
   Result<Schedule> Run() {
@@ -218,7 +218,7 @@ std::string ToText(const Schedule& s) {
 }
 
 Result<Schedule> ParseSchedule(std::string_view text, int32_t file, DiagSink& diags) {
-  return Parser(text, file, diags).Run();
+  return ScheduleParser(text, file, diags).Run();
 }
 
 }  // namespace tilec::ir

@@ -5,16 +5,16 @@ namespace tilec::ir {
 
 namespace {
 
-enum class Work { kNone, kWait, kProduct, kCopy, kCompute, kStore };
+enum class StampedWork { kNone, kWait, kProduct, kCopy, kCompute, kStore };
 
-const char* NameOf(Work work) {
+const char* NameOf(StampedWork work) {
   switch (work) {
-    case Work::kNone: return "end";
-    case Work::kWait: return "wait";
-    case Work::kProduct: return "product";
-    case Work::kCopy: return "copy";
-    case Work::kCompute: return "compute";
-    case Work::kStore: return "store";
+    case StampedWork::kNone: return "end";
+    case StampedWork::kWait: return "wait";
+    case StampedWork::kProduct: return "product";
+    case StampedWork::kCopy: return "copy";
+    case StampedWork::kCompute: return "compute";
+    case StampedWork::kStore: return "store";
   }
   UNREACHABLE("all kinds of work are named");
 }
@@ -56,38 +56,38 @@ class Stamper {
     Block(block, Span{});
   }
 
-  Work WorkOf(OpId id) const {
+  StampedWork WorkOf(OpId id) const {
     const Op& op = fn_.ops[id];
     switch (op.kind) {
       case OpKind::kMbarWait:
       case OpKind::kMmaWait:
       case OpKind::kCtaSync:
-      case OpKind::kTmaWait: return Work::kWait;
+      case OpKind::kTmaWait: return StampedWork::kWait;
       case OpKind::kMmaFence:
       case OpKind::kMma:
       case OpKind::kMmaCommit:
-      case OpKind::kTcMma: return Work::kProduct;
+      case OpKind::kTcMma: return StampedWork::kProduct;
       case OpKind::kGStore:
       case OpKind::kGAtomic:
-      case OpKind::kTmaStore: return Work::kStore;
+      case OpKind::kTmaStore: return StampedWork::kStore;
       case OpKind::kTmaLoad:
       case OpKind::kCpLoad:
-      case OpKind::kGLoad: return Work::kCopy;
+      case OpKind::kGLoad: return StampedWork::kCopy;
       case OpKind::kElect: {
         for (OpId inner : fn_.blocks[op.regions[0]].ops)
-          if (const Work work = WorkOf(inner); work != Work::kNone) return work;
-        return Work::kNone;
+          if (const StampedWork work = WorkOf(inner); work != StampedWork::kNone) return work;
+        return StampedWork::kNone;
       }
       default: break;
     }
     for (ValueId v : op.results)
       if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && op.kind != OpKind::kConstant)
-        return Work::kCompute;
-    return op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero ? Work::kCompute
-                                                                         : Work::kNone;
+        return StampedWork::kCompute;
+    return op.kind == OpKind::kSmemStore || op.kind == OpKind::kSmemZero ? StampedWork::kCompute
+                                                                         : StampedWork::kNone;
   }
 
-  OpId Stamp(BlockId block, Work work, Span at, Span loop) {
+  OpId Stamp(BlockId block, StampedWork work, Span at, Span loop) {
     const int64_t site = static_cast<int64_t>(table_.sites.size());
     table_.sites.push_back({role_, NameOf(work), at, loop});
     Builder b(fn_, block);
@@ -103,27 +103,27 @@ class Stamper {
     const std::vector<OpId> ops = std::move(fn_.blocks[block].ops);
     fn_.blocks[block].ops.clear();
     std::vector<OpId> out;
-    Work now = Work::kNone;
+    StampedWork now = StampedWork::kNone;
     for (OpId id : ops) {
       // Copies: stamping adds ops and so moves them.
       const std::vector<BlockId> regions = fn_.ops[id].regions;
       const OpKind kind = fn_.ops[id].kind;
       const Span at = fn_.ops[id].at;
-      if (kind == OpKind::kYield && now != Work::kNone)
-        out.push_back(Stamp(block, Work::kNone, at, loop));
-      const Work work = kind == OpKind::kRole ? Work::kNone : WorkOf(id);
+      if (kind == OpKind::kYield && now != StampedWork::kNone)
+        out.push_back(Stamp(block, StampedWork::kNone, at, loop));
+      const StampedWork work = kind == OpKind::kRole ? StampedWork::kNone : WorkOf(id);
       if (!regions.empty() && kind != OpKind::kElect && kind != OpKind::kRole) {
         const bool turns = IsLoop(kind);
         for (BlockId region : regions) Block(region, turns ? at : loop);
-        now = Work::kNone;
-      } else if (work != Work::kNone && work != now) {
+        now = StampedWork::kNone;
+      } else if (work != StampedWork::kNone && work != now) {
         out.push_back(Stamp(block, work, at, loop));
         now = work;
       }
       out.push_back(id);
     }
-    if (now != Work::kNone && (ops.empty() || fn_.ops[ops.back()].kind != OpKind::kYield))
-      out.push_back(Stamp(block, Work::kNone, fn_.ops[ops.back()].at, loop));
+    if (now != StampedWork::kNone && (ops.empty() || fn_.ops[ops.back()].kind != OpKind::kYield))
+      out.push_back(Stamp(block, StampedWork::kNone, fn_.ops[ops.back()].at, loop));
     fn_.blocks[block].ops = std::move(out);
   }
 

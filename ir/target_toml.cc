@@ -9,7 +9,7 @@
 namespace tilec::ir {
 
 namespace {
-constexpr double kMostCost = 1e9;
+constexpr double kMostTomlCost = 1e9;
 }
 
 DiagBuilder TomlReader::At(const toml::node& node, const std::string& message,
@@ -124,7 +124,7 @@ Result<Linear> TomlReader::ReadLinear(const toml::node& node, const std::string&
   Linear linear;
   auto number = [&](const toml::node& n, double* to) {
     const auto value = n.value<double>();
-    if (!n.is_number() || !value || !(*value >= 0) || *value > kMostCost) return false;
+    if (!n.is_number() || !value || !(*value >= 0) || *value > kMostTomlCost) return false;
     *to = *value;
     return true;
   };

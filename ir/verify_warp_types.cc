@@ -27,7 +27,7 @@ constexpr int64_t kMaxThreads = 1024;
 bool Sane(const Layout& l) { return l.threads() <= kMaxThreads && l.regs() <= kMaxRegs; }
 
 // Drops the coordinates of dims for which keep[d] is false.
-std::vector<int64_t> Kept(const std::vector<int64_t>& coord, const std::vector<bool>& keep) {
+std::vector<int64_t> KeptCoords(const std::vector<int64_t>& coord, const std::vector<bool>& keep) {
   std::vector<int64_t> out;
   for (size_t d = 0; d < coord.size(); ++d)
     if (keep[d]) out.push_back(coord[d]);
@@ -64,8 +64,8 @@ bool HoldsWithoutMoving(const Layout& from, const std::vector<bool>& keep_from, 
       bool all = true;
       for (size_t t = 0; t < b.thread.size() && all; ++t)
         if (Inside(b.thread[t], to_reg, to_shape))
-          all = Kept(sum(b.thread[t], to_reg), keep_to) ==
-                Kept(sum(a.thread[t], a.reg[r]), keep_from);
+          all = KeptCoords(sum(b.thread[t], to_reg), keep_to) ==
+                KeptCoords(sum(a.thread[t], a.reg[r]), keep_from);
       found = all;
     }
     if (!found) return false;

@@ -86,8 +86,8 @@ constexpr std::initializer_list<K> kOperators = {
 constexpr std::initializer_list<K> kAssigns = {K::kAssign, K::kAddAssign, K::kSubAssign,
                                                K::kMulAssign, K::kDivAssign};
 
-bool IsCloser(K k) { return k == K::kRParen || k == K::kRBracket || k == K::kRBrace; }
-bool IsOpener(K k) {
+bool ClosesBracket(K k) { return k == K::kRParen || k == K::kRBracket || k == K::kRBrace; }
+bool OpensBracket(K k) {
   return k == K::kLParen || k == K::kLBracket || k == K::kLBrace || k == K::kHashBracket;
 }
 // The table has a description, not a spelling.
@@ -172,8 +172,8 @@ int ParseState::StatementHead(int index) const {
   int depth = 0;
   for (int i = index - 1; i >= 0; --i) {
     const K k = At(i).kind;
-    if (IsCloser(k)) ++depth;
-    if (IsOpener(k) && depth-- == 0) return i + 1;
+    if (ClosesBracket(k)) ++depth;
+    if (OpensBracket(k) && depth-- == 0) return i + 1;
     if (depth == 0 && (k == K::kEnd || k == K::kRBrace)) return i + 1;
   }
   return 0;
@@ -262,7 +262,7 @@ void ParseState::ExplainShapeInCast(int bracket) {
   for (; end + 1 < static_cast<int>(tokens.size()); ++end) {
     const K k = At(end).kind;
     index |= depth == 1 && (k == K::kColon || k == K::kNone);
-    depth += IsOpener(k) ? 1 : IsCloser(k) ? -1 : 0;
+    depth += OpensBracket(k) ? 1 : ClosesBracket(k) ? -1 : 0;
     if (depth == 0) break;
   }
   const std::string_view dtype = Text(At(bracket - 1));
@@ -388,7 +388,7 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
     }
   }
   if (brace >= 0 && !is_set && previous.kind == K::kEnd && expected.Only({K::kEnd, K::kRBrace}) &&
-      !IsCloser(token.kind)) {
+      !ClosesBracket(token.kind)) {
     diags_.Report(kArmNotOneExpression, token.span)
         .Label(At(brace).span, "of this arm")
         .Help("write one value, or use a `var` and `if` as a statement");
@@ -430,7 +430,7 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
       report.Help("write `let x = ...`, `x = ...` or a call");
     return true;
   }
-  if (expected.Has(K::kEnd) && !IsCloser(token.kind) && !expected.Operand() &&
+  if (expected.Has(K::kEnd) && !ClosesBracket(token.kind) && !expected.Operand() &&
       token.kind != K::kEof) {
     // After an operand an operator is no new statement.
     if (IsBinary(token.kind) || token.kind == K::kComma || token.kind == K::kColon) return false;

@@ -13,7 +13,7 @@ namespace tilec::runtime {
 
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNumpyMagic = "\x93NUMPY";
 constexpr size_t kMaxRank = 32;  // NumPy's own limit was 32
 
 struct DescrRow {
@@ -181,7 +181,7 @@ Result<NpyArray> ParseNpy(const std::string& path, const std::string& file,
   if (file.size() < 10)
     return diags.Report(kNpyMagic, Span{}, path,
                         fmt::format("it has {} bytes, the smallest has 10", file.size()));
-  if (std::string_view(file).substr(0, kMagic.size()) != kMagic)
+  if (std::string_view(file).substr(0, kNumpyMagic.size()) != kNumpyMagic)
     return diags.Report(kNpyMagic, Span{}, path, "it does not start with \\x93NUMPY")
         .Help("write it with numpy.save(path, array)");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(file[i])); };
@@ -242,7 +242,7 @@ std::string NpyBytes(const NpyArray& array) {
   constexpr size_t kPrefix = 10, kAlign = 64;
   header.append(kAlign - (kPrefix + header.size() + 1) % kAlign, ' ');
   header += '\n';
-  std::string out(kMagic);
+  std::string out(kNumpyMagic);
   out += std::string("\x01\x00", 2);
   out += static_cast<char>(header.size() & 0xff);
   out += static_cast<char>(header.size() >> 8);

@@ -32,9 +32,9 @@ bool OfOneLine(std::string_view word) {
   return false;
 }
 
-class Reader {
+class PtxReader {
  public:
-  Reader(const std::string& text, DiagSink& diags) : text_(text), diags_(diags) {}
+  PtxReader(const std::string& text, DiagSink& diags) : text_(text), diags_(diags) {}
 
   Result<Listing> Run() {
     while (Blank(), at_ < text_.size()) {
@@ -276,7 +276,7 @@ class Reader {
 }  // namespace
 
 Result<Listing> ReadPtx(const std::string& text, DiagSink& diags) {
-  return Reader(text, diags).Run();
+  return PtxReader(text, diags).Run();
 }
 
 }  // namespace tilec::sass

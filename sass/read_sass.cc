@@ -17,7 +17,7 @@ namespace tilec::sass {
 
 namespace {
 
-bool Starts(std::string_view text, std::string_view prefix) {
+bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 bool Has(std::string_view text, std::string_view part) {
@@ -50,21 +50,22 @@ bool WritesNothing(std::string_view opcode) {
         "RET",   "EXIT",   "SYNCS",  "UTMA",     "UBLK",      "WARP",   "DEPBAR", "NOP",
         "FENCE", "MEMBAR", "ERRBAR", "CCTL",     "NANOSLEEP", "FCHK",   "R2P",    "R2UR",
         "BMOV",  "BREAK",  "KILL",   "PREFETCH", "LDGSTS",    "PMTRIG", "ELECT"})
-    if (Starts(opcode, prefix)) return true;
+    if (StartsWith(opcode, prefix)) return true;
   return Has(opcode, "SETP");
 }
 
 int Width(std::string_view opcode, bool result) {
   if (Has(opcode, ".128")) return 4;
-  if (Starts(opcode, "LDSM") || Starts(opcode, "STSM"))
+  if (StartsWith(opcode, "LDSM") || StartsWith(opcode, "STSM"))
     return Has(opcode, ".M88.4") || Has(opcode, ".MT88.4") ? 4 : Has(opcode, "88.2") ? 2 : 1;
-  const bool memory = Starts(opcode, "LD") || Starts(opcode, "ST") || Starts(opcode, "ATOM");
+  const bool memory =
+      StartsWith(opcode, "LD") || StartsWith(opcode, "ST") || StartsWith(opcode, "ATOM");
   if (memory) return Has(opcode, ".64") ? 2 : 1;
   for (std::string_view wide :
        {"DADD", "DMUL", "DFMA", "DMNMX", "I2F.F64", "F2F.F64", "F2I.S64", "F2I.U64", "CS2R"})
-    if (Starts(opcode, wide) && !Has(opcode, "CS2R.32")) return 2;
+    if (StartsWith(opcode, wide) && !Has(opcode, "CS2R.32")) return 2;
   if (result && Has(opcode, "IMAD.WIDE")) return 2;
-  if (result && (Starts(opcode, "HMMA") || Starts(opcode, "IMMA"))) return 4;
+  if (result && (StartsWith(opcode, "HMMA") || StartsWith(opcode, "IMMA"))) return 4;
   return 1;
 }
 
@@ -116,9 +117,9 @@ bool FromWord(const std::string& code, int64_t address, Instr* in) {
   return false;
 }
 
-class Reader {
+class SassReader {
  public:
-  Reader(const std::string& text, const std::string& code, DiagSink& diags)
+  SassReader(const std::string& text, const std::string& code, DiagSink& diags)
       : text_(text), code_(code), diags_(diags) {}
 
   Result<Listing> Run() {
@@ -136,7 +137,7 @@ class Reader {
     for (size_t i = 0; i < listing_.code.size(); ++i)
       at.emplace(listing_.code[i].address, static_cast<int>(i));
     for (const Instr& in : listing_.code)
-      if (Starts(in.target, "0x"))
+      if (StartsWith(in.target, "0x"))
         if (const auto to = at.find(std::strtoll(in.target.c_str(), nullptr, 16)); to != at.end())
           labels_.push_back({in.target, to->second});
     Cut(labels_, &listing_);
@@ -150,15 +151,15 @@ class Reader {
 
   Result<> Line(std::string_view line, int number) {
     // "//----- .text.NAME -----" and what belongs to the object file
-    if (line.empty() || Starts(line, "//")) return Done();
+    if (line.empty() || StartsWith(line, "//")) return Done();
     if (line.back() == ':') {
       const std::string_view name = line.substr(0, line.size() - 1);
-      if (Starts(name, ".text.") && listing_.name.empty())
+      if (StartsWith(name, ".text.") && listing_.name.empty())
         listing_.name = std::string(name.substr(6));
       labels_.push_back({std::string(name), static_cast<int>(listing_.code.size())});
       return Done();
     }
-    if (!Starts(line, "/*")) return Done();
+    if (!StartsWith(line, "/*")) return Done();
     const size_t address = line.find("*/");
     if (address == std::string_view::npos) return Bad(number, "a comment has no end");
     const std::string_view hex = Trimmed(line.substr(2, address - 2));
@@ -196,7 +197,7 @@ class Reader {
       if (c != ' ' || in.text.empty() || in.text.back() != ' ') in.text += c == '\t' ? ' ' : c;
     std::string_view rest = in.text;
     bool guarded = false;
-    if (Starts(rest, "@")) {
+    if (StartsWith(rest, "@")) {
       guarded = true;
       rest = Trimmed(rest.substr(std::min(rest.find(' '), rest.size())));
     }
@@ -210,14 +211,14 @@ class Reader {
     if (in.kind == static_cast<int>(Kind::kHalf) && operands.size() > 1 &&
         (operands[1] == "-RZ" || operands[1] == "RZ"))
       in.kind = -1;
-    in.select = Starts(opcode, "FSEL");
-    in.spill = Starts(opcode, "STL") || Starts(opcode, "LDL");
+    in.select = StartsWith(opcode, "FSEL");
+    in.spill = StartsWith(opcode, "STL") || StartsWith(opcode, "LDL");
     if (in.kind == static_cast<int>(Kind::kProduct)) {
       TRY_VOID(Product(opcode, operands, number, &in));
     } else {
       Operands(opcode, operands, &in);
     }
-    if (Starts(opcode, "WARPGROUP.DEPBAR") && operands.size() > 1)
+    if (StartsWith(opcode, "WARPGROUP.DEPBAR") && operands.size() > 1)
       in.wait = static_cast<int>(std::strtol(operands[1].c_str(), nullptr, 0));
     Flow(opcode, operands, guarded, &in);
     listing_.code.push_back(std::move(in));
@@ -276,17 +277,19 @@ class Reader {
 
   static void Flow(std::string_view opcode, const std::vector<std::string>& operands, bool guarded,
                    Instr* in) {
-    const bool branch = Starts(opcode, "BRA") || Starts(opcode, "JMP");
+    const bool branch = StartsWith(opcode, "BRA") || StartsWith(opcode, "JMP");
     // `(.L_x_1), or 0x1230
     for (const std::string& operand : operands) {
-      if (branch && Starts(operand, "`(")) in->target = operand.substr(2, operand.find(')') - 2);
-      if (branch && Starts(operand, "0x")) in->target = operand;
+      if (branch && StartsWith(operand, "`("))
+        in->target = operand.substr(2, operand.find(')') - 2);
+      if (branch && StartsWith(operand, "0x")) in->target = operand;
     }
     // A condition may stand among the operands, too.
     const bool conditional =
-        guarded || (branch && operands.size() > 1) || Starts(opcode, "BRA.DIV");
-    const bool ends = branch || Starts(opcode, "EXIT") || Starts(opcode, "RET") ||
-                      Starts(opcode, "BRX") || Starts(opcode, "JMX") || Starts(opcode, "KILL");
+        guarded || (branch && operands.size() > 1) || StartsWith(opcode, "BRA.DIV");
+    const bool ends = branch || StartsWith(opcode, "EXIT") || StartsWith(opcode, "RET") ||
+                      StartsWith(opcode, "BRX") || StartsWith(opcode, "JMX") ||
+                      StartsWith(opcode, "KILL");
     in->falls_through = !ends || conditional;
   }
 
@@ -299,7 +302,7 @@ class Reader {
 }  // namespace
 
 Result<Listing> ReadSass(const std::string& text, const std::string& code, DiagSink& diags) {
-  return Reader(text, code, diags).Run();
+  return SassReader(text, code, diags).Run();
 }
 
 }  // namespace tilec::sass

@@ -10,12 +10,11 @@
 #include "ir/event_graph.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/routes.h"
+#include "support/expr.h"
 
 namespace tilec::scheduler {
 
 namespace {
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 void UnitBounds(const Graph& g, std::vector<Bound>* bounds) {
   for (size_t f = 0; f < g.units.size(); ++f) {

@@ -11,14 +11,17 @@
 #include <map>
 
 #include "ir/event_graph.h"
+#include "ir/isa.h"
 #include "scheduler/spell_out.h"
 
 namespace tilec::scheduler {
 
-namespace {
+using ir::isa::kLeastQuota;
+using ir::isa::kMostQuota;
+using ir::isa::kQuotaStep;
+using ir::isa::kWarpgroupWarps;
 
-constexpr int kWarpgroup = 4;  // warps that share one register quota
-constexpr int64_t kLeastQuota = 24, kMostQuota = 256, kQuotaStep = 8;
+namespace {
 
 int64_t Floor(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 int64_t Ceil(int64_t a, int64_t b) { return -Floor(-a, b); }
@@ -287,20 +290,20 @@ class Checker {
                            RoleName(r), need, where, quota),
                {peak[r]});
       }
-      if (s_.roles[r].warps % kWarpgroup == 0) {
-        pool_used += quota * (s_.roles[r].warps / kWarpgroup);
-        groups += s_.roles[r].warps / kWarpgroup;
+      if (s_.roles[r].warps % kWarpgroupWarps == 0) {
+        pool_used += quota * (s_.roles[r].warps / kWarpgroupWarps);
+        groups += s_.roles[r].warps / kWarpgroupWarps;
       } else {
         narrow_warps += s_.roles[r].warps;
         narrow_quota = std::max(narrow_quota, quota);
       }
     }
-    const int64_t narrow_groups = Ceil(narrow_warps, kWarpgroup);
+    const int64_t narrow_groups = Ceil(narrow_warps, kWarpgroupWarps);
     groups += narrow_groups;
     pool_used += narrow_groups * narrow_quota;
     if (groups == 0) return;
     const int64_t each =
-        g_.machine.registers / (groups * kWarpgroup * 32) / kQuotaStep * kQuotaStep;
+        g_.machine.registers / (groups * kWarpgroupWarps * 32) / kQuotaStep * kQuotaStep;
     if (pool_used > each * groups)
       Fail(
           "register-pool",

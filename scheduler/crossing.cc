@@ -5,15 +5,12 @@
 
 #include <map>
 
+#include "ir/isa.h"
 #include "scheduler/op_work.h"
 
 namespace tilec::scheduler {
 
-namespace {
-
-constexpr int64_t kThreads = 32;  // of a warp
-
-}  // namespace
+using ir::isa::kWarpThreads;
 
 void AddRoutes(const ir::Target& target, Extraction* loop) {
   Graph& g = loop->graph;
@@ -22,7 +19,7 @@ void AddRoutes(const ir::Target& target, Extraction* loop) {
   if (store_cost == nullptr || load_cost == nullptr) return;
   // What the threads of the producer's role hold of its value; the reader's hold the same.
   auto add = [&](StepKind step, const ir::OpCost& cost, int from, int at, const std::string& name) {
-    const int64_t bytes = g.ops[from].regs * 4 * kThreads * g.ops[from].warps;
+    const int64_t bytes = g.ops[from].regs * 4 * kWarpThreads * g.ops[from].warps;
     ir::Work work;
     work.bytes = static_cast<double>(bytes);
     work.elements = work.bytes / 4;

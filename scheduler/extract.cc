@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/arms.h"
+#include "ir/isa.h"
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "scheduler/body_facts.h"
@@ -15,6 +16,7 @@
 #include "scheduler/crossing.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/op_work.h"
+#include "support/expr.h"
 
 namespace tilec::scheduler {
 
@@ -27,12 +29,9 @@ using ir::Type;
 using ir::ValueId;
 
 constexpr int kComputeWarps = 4;       // of a role that computes
-constexpr int64_t kThreads = 32;       // of a warp
 constexpr int64_t kLanes = 128;        // of tensor memory, of 4 bytes each per column
 constexpr int64_t kMostDistance = 64;  // of chains of carried values
 constexpr int64_t kCheap = 8;          // at most 1/8 of the largest issue time: worth doing twice
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where a value is before an op touches it.
 enum class Home { kRegisters, kShared, kTensor };
@@ -170,7 +169,7 @@ class Extractor {
     return CeilDiv(Elements(v) * ir::Info(fn_.type(v).dtype).bits, 8);
   }
   int64_t Registers(int64_t bytes, int warps) const {
-    return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
+    return std::max<int64_t>(1, CeilDiv(bytes, 4 * ir::isa::kWarpThreads * warps));
   }
   int64_t Columns(int64_t bytes) const { return CeilDiv(bytes, 4 * kLanes); }
   // Bytes of a tile as threads and columns have it: rows of accumulators in tensor memory, and of

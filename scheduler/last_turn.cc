@@ -14,9 +14,9 @@ namespace {
 using ir::OpId;
 using ir::ValueId;
 
-class Finder {
+class LastTurnFinder {
  public:
-  Finder(const ir::Function& fn, OpId loop, const Extraction& extraction)
+  LastTurnFinder(const ir::Function& fn, OpId loop, const Extraction& extraction)
       : fn_(fn), loop_(fn.ops[loop]), body_(fn.blocks[loop_.regions[0]]) {
     for (size_t g = 0; g < extraction.origins.size(); ++g)
       for (OpId member : extraction.origins[g].members())
@@ -76,7 +76,7 @@ class Finder {
 
 std::map<std::string, int> Outliving(const ir::Function& fn, OpId loop,
                                      const Extraction& extraction) {
-  return Finder(fn, loop, extraction).Run();
+  return LastTurnFinder(fn, loop, extraction).Run();
 }
 
 }  // namespace tilec::scheduler

@@ -7,15 +7,16 @@
 #include <set>
 #include <utility>
 
+#include "ir/isa.h"
 #include "scheduler/model.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
 
-namespace {
+using ir::isa::kLeastQuota;
+using ir::isa::kWarpgroupWarps;
 
-constexpr int64_t kLeastQuota = 24;
-constexpr int kWarpgroup = 4;  // warps
+namespace {
 
 bool Holds(Lit guard, const std::vector<Lit>& given) {
   return std::find(given.begin(), given.end(), guard) != given.end();
@@ -220,19 +221,19 @@ bool Model::MoreRolesMayFit(const Needs& needs) const {
     if (!used[g]) free.push_back(offer_.WidthOf(g, load_warps_));
   std::sort(free.begin(), free.end());
   // Any part of them, by warps: whole warpgroups, and warps that are packed four to one.
-  const int64_t narrow_groups = (needs.narrow_warps + kWarpgroup - 1) / kWarpgroup;
+  const int64_t narrow_groups = (needs.narrow_warps + kWarpgroupWarps - 1) / kWarpgroupWarps;
   const int64_t wide = needs.warpgroups - narrow_groups;
   std::set<std::pair<int64_t, int64_t>> sums = {{0, 0}};
   for (int width : free) {
     std::set<std::pair<int64_t, int64_t>> with = sums;
     for (auto [groups, warps] : sums)
-      with.insert(width % kWarpgroup == 0 ? std::pair(groups + width / kWarpgroup, warps)
-                                          : std::pair(groups, warps + width));
+      with.insert(width % kWarpgroupWarps == 0 ? std::pair(groups + width / kWarpgroupWarps, warps)
+                                               : std::pair(groups, warps + width));
     sums = std::move(with);
   }
   for (const auto& [groups, warps] : sums) {
     if (groups == 0 && warps == 0) continue;
-    const int64_t packed = (needs.narrow_warps + warps + kWarpgroup - 1) / kWarpgroup;
+    const int64_t packed = (needs.narrow_warps + warps + kWarpgroupWarps - 1) / kWarpgroupWarps;
     const int64_t used_now = needs.pool_used - needs.narrow_quota * narrow_groups +
                              groups * kLeastQuota +
                              packed * std::max(needs.narrow_quota, kLeastQuota);

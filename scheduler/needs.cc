@@ -3,21 +3,18 @@
 
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "scheduler/routes.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
 
-namespace {
-
-constexpr int64_t kLeastQuota = 24;
-constexpr int kWarpsPerGroup = 4;  // of a warpgroup
-
-}  // namespace
+using ir::isa::kLeastQuota;
+using ir::isa::kWarpgroupWarps;
 
 int64_t RegisterPool(int64_t registers, int64_t warpgroups) {
   if (warpgroups == 0) return 0;
-  const int64_t threads = int64_t{32} * kWarpsPerGroup * warpgroups;
+  const int64_t threads = int64_t{32} * kWarpgroupWarps * warpgroups;
   return registers / threads / 8 * 8 * warpgroups;
 }
 
@@ -117,19 +114,19 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
   for (int g = 0; g < groups; ++g) {
     if (!used[g]) continue;
     needs.groups_used.push_back(g);
-    const int width = roles ? offer.WidthOf(g, load_warps) : kWarpsPerGroup;
+    const int width = roles ? offer.WidthOf(g, load_warps) : kWarpgroupWarps;
     needs.warps += width;
-    if (width >= kWarpsPerGroup) ++needs.compute_groups;
+    if (width >= kWarpgroupWarps) ++needs.compute_groups;
     needs.quota[g] = QuotaOf(needs.group_regs[g]);
-    if (width % kWarpsPerGroup != 0) {
+    if (width % kWarpgroupWarps != 0) {
       packed += width;
       packed_quota = std::max(packed_quota, needs.quota[g]);
     } else {
-      warpgroups += width / kWarpsPerGroup;
-      needs.pool_used += needs.quota[g] * (width / kWarpsPerGroup);
+      warpgroups += width / kWarpgroupWarps;
+      needs.pool_used += needs.quota[g] * (width / kWarpgroupWarps);
     }
   }
-  const int packed_groups = (packed + kWarpsPerGroup - 1) / kWarpsPerGroup;
+  const int packed_groups = (packed + kWarpgroupWarps - 1) / kWarpgroupWarps;
   warpgroups += packed_groups;
   needs.pool_used += packed_quota * packed_groups;
   needs.pool = RegisterPool(graph.machine.registers, warpgroups);
@@ -137,7 +134,7 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
   needs.narrow_warps = packed;
   needs.narrow_quota = packed_quota;
   for (int g : needs.groups_used)
-    if (roles && offer.WidthOf(g, load_warps) % kWarpsPerGroup != 0) needs.quota[g] = packed_quota;
+    if (roles && offer.WidthOf(g, load_warps) % kWarpgroupWarps != 0) needs.quota[g] = packed_quota;
   return needs;
 }
 

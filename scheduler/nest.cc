@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/queries.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/diagnostics.h"
@@ -16,14 +17,14 @@
 
 namespace tilec::scheduler {
 
+using ir::isa::kWarpThreads;
+
 namespace {
 
 using ir::Op;
 using ir::OpId;
 using ir::OpKind;
 using ir::ValueId;
-
-constexpr int64_t kThreads = 32;  // of a warp
 
 // What one loop of a nest is taken to run, where its bounds do not say.
 std::optional<int64_t> TripsOf(const ir::Function& fn, OpId id) {
@@ -35,10 +36,10 @@ std::optional<int64_t> TripsOf(const ir::Function& fn, OpId id) {
   return std::max<int64_t>(1, CeilDiv(*to - *from, std::max<int64_t>(1, loop.i("step", 1))));
 }
 
-class Extractor {
+class NestExtractor {
  public:
-  Extractor(const CutProgram& cut, OpId loop, const InnerLoops& inner, const ir::Target& target,
-            int64_t trips, DiagSink& diags)
+  NestExtractor(const CutProgram& cut, OpId loop, const InnerLoops& inner, const ir::Target& target,
+                int64_t trips, DiagSink& diags)
       : cut_(cut), fn_(cut.fn), loop_(loop), inner_(inner), target_(target), diags_(diags) {
     nest_.trips = trips;
   }
@@ -156,7 +157,7 @@ class Extractor {
 
   int64_t Registers(ValueId v, int warps) const {
     const int64_t bytes = fn_.type(v).elements() * ir::Info(fn_.type(v).dtype).bits / 8;
-    return std::max<int64_t>(1, CeilDiv(bytes, 4 * kThreads * warps));
+    return std::max<int64_t>(1, CeilDiv(bytes, 4 * kWarpThreads * warps));
   }
 
   // Ops of the nest that make a value; through what only renames elements.
@@ -379,7 +380,7 @@ InnerLoops InnerLoopsOf(const CutProgram& cut) {
 
 Result<Nest> ExtractNest(const CutProgram& cut, OpId loop, const InnerLoops& inner,
                          const ir::Target& target, int64_t trips, DiagSink& diags) {
-  return Extractor(cut, loop, inner, target, trips, diags).Run();
+  return NestExtractor(cut, loop, inner, target, trips, diags).Run();
 }
 
 Result<Nest> ExtractNest(const CutProgram& cut, const ir::Target& target, int64_t trips,

@@ -42,7 +42,7 @@ double ColumnsOf(const ir::Target& target, const ir::Function& fn, const Op& dot
 }
 
 // Elements that an instruction takes: threads add and multiply 16-bit floats two at a time.
-double AtOnce(const ir::Target& target, const ir::Function& fn, const Op& op) {
+double OpsAtOnce(const ir::Target& target, const ir::Function& fn, const Op& op) {
   if (op.kind != OpKind::kAdd && op.kind != OpKind::kSub && op.kind != OpKind::kMul) return 1;
   const ir::DType d = fn.type(op.results[0]).dtype;
   const bool pairs =
@@ -92,7 +92,7 @@ ir::Work WorkOf(const ir::Target& target, const ir::Function& fn, const Op& op,
     work.bytes =
         static_cast<double>(CeilDiv(elements(moved) * ir::Info(fn.type(moved).dtype).bits, 8));
   } else {
-    work.elements /= AtOnce(target, fn, op);
+    work.elements /= OpsAtOnce(target, fn, op);
   }
   return work;
 }

@@ -96,8 +96,8 @@ void NoteIdleRoles(const std::map<int, int>& compute, LoopReport* report) {
 }
 
 // When a value passes from role to role: its store and its first load in the schedule.
-ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& compute, OpId maker,
-                        OpId reader, int role) {
+ir::PutAndTake TimeOfPass(const LoopReport& report, const std::map<int, int>& compute, OpId maker,
+                          OpId reader, int role) {
   const Graph& graph = report.extraction.graph;
   std::map<std::string, const ir::ScheduledOp*> scheduled;
   for (const ir::ScheduledOp& op : report.solution.schedule.ops) scheduled[op.name] = &op;
@@ -112,7 +112,7 @@ ir::PassTime TimeOfPass(const LoopReport& report, const std::map<int, int>& comp
     return -1;
   };
   const int from = owner(maker), to = owner(reader);
-  ir::PassTime time;
+  ir::PutAndTake time;
   if (from >= 0 && place(from)) time.put = place(from)->cycle;
   time.take = to >= 0 && place(to) ? place(to)->cycle : time.put;
   bool priced = false;

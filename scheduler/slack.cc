@@ -11,7 +11,7 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kStepLimit = 1'000'000;  // of one question
+constexpr int64_t kSlackStepLimit = 1'000'000;  // of one question
 
 // Loads that run ahead have the depth of their ring for slack.
 bool Counts(const Graph& graph, const GraphEdge& edge) {
@@ -52,7 +52,7 @@ void MaximizeSlack(Search& search, Optimum* best) {
                          edge.delay + edge.transfer + middle - edge.distance * ii);
       }
       given.back() = lit;
-      const Session::Outcome outcome = session->Query(given, search.Limit(kStepLimit));
+      const Session::Outcome outcome = session->Query(given, search.Limit(kSlackStepLimit));
       if (outcome.answer == Answer::kSat) {
         best->found.placement = outcome.placement;
         low = std::max(low + 1, SlackOf(graph, best->found));

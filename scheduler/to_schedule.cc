@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/isa.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {
 
-namespace {
+using ir::isa::kWarpgroupWarps;
 
-constexpr int kWarpgroup = 4;
+namespace {
 
 // Spare registers go to the wide roles, evenly, in steps of 8.
 void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps, int64_t most,
@@ -24,14 +25,14 @@ void SpreadQuotas(const Needs& needs, const RoleOffer& offer, int load_warps, in
     int pick = -1;
     for (int g : needs.groups_used) {
       const int width = offer.WidthOf(g, load_warps);
-      if (width % kWarpgroup != 0 || (*quota)[g] + 8 > most) continue;
-      if (8 * (width / kWarpgroup) > spare || (*quota)[g] >= least) continue;
+      if (width % kWarpgroupWarps != 0 || (*quota)[g] + 8 > most) continue;
+      if (8 * (width / kWarpgroupWarps) > spare || (*quota)[g] >= least) continue;
       least = (*quota)[g];
       pick = g;
     }
     if (pick < 0) break;
     (*quota)[pick] += 8;
-    spare -= 8 * (offer.WidthOf(pick, load_warps) / kWarpgroup);
+    spare -= 8 * (offer.WidthOf(pick, load_warps) / kWarpgroupWarps);
     raised = true;
   }
 }
@@ -115,14 +116,14 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
   for (int g : needs.groups_used) {
     role_of[g] = static_cast<int>(s.roles.size());
     ir::ScheduledRole role;
-    role.warps = options.warp_constraints ? found.offer.WidthOf(g, load_warps) : kWarpgroup;
+    role.warps = options.warp_constraints ? found.offer.WidthOf(g, load_warps) : kWarpgroupWarps;
     role.regs = options.register_limits && options.warp_constraints ? quota[g] : 0;
     bool all_async = true;
     for (size_t v = 0; v < graph.ops.size(); ++v)
       if (found.placement.group[v] == g) all_async = all_async && graph.ops[v].async;
     if (found.offer.load && g == 0)
       role.name = "load";
-    else if (role.warps >= kWarpgroup)
+    else if (role.warps >= kWarpgroupWarps)
       role.name = fmt::format("compute{}", compute++);
     else
       role.name = fmt::format("{}{}", all_async ? "mma" : "narrow", narrow++);

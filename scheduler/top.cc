@@ -8,7 +8,7 @@
 namespace tilec::scheduler {
 
 namespace {
-constexpr int64_t kStepLimit = 3'000'000;  // of one question
+constexpr int64_t kTopStepLimit = 3'000'000;  // of one question
 }  // namespace
 
 std::vector<Alternative> TopSolutions(const Graph& graph, const Solution& first, int k,
@@ -23,10 +23,10 @@ std::vector<Alternative> TopSolutions(const Graph& graph, const Solution& first,
   // Unlawful ones count as attempts, so that it ends.
   for (int attempt = 0; static_cast<int>(top.size()) < k && attempt < 4 * k; ++attempt) {
     session->model.formulas().Add(session->model.Different(last.found.placement));
-    Session::Outcome outcome =
-        session->Query(ObjectiveBounds(*session, graph, last.objective), search.Limit(kStepLimit));
+    Session::Outcome outcome = session->Query(ObjectiveBounds(*session, graph, last.objective),
+                                              search.Limit(kTopStepLimit));
     const bool as_good = outcome.answer == Answer::kSat;
-    if (!as_good) outcome = session->Query({}, search.Limit(kStepLimit));
+    if (!as_good) outcome = session->Query({}, search.Limit(kTopStepLimit));
     if (outcome.answer != Answer::kSat) break;
     last.found.placement = outcome.placement;
     last.objective = ObjectiveOf(graph, options, last.found);

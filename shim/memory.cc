@@ -60,8 +60,8 @@ namespace {
 // The last byte behind `height` rows and `depth` slices; nullopt if that is no number, or if rows
 // or slices lie over one another: the driver refuses a pitch under the width, and a block of memory
 // then bounds how many rows there are.
-std::optional<uint64_t> Span(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
-                             uint64_t slice) {
+std::optional<uint64_t> SpanOf(uint64_t width, uint64_t height, uint64_t depth, uint64_t pitch,
+                               uint64_t slice) {
   uint64_t rows = 0, slices = 0, total = 0;
   if (height > 1 && pitch < width) return std::nullopt;
   if (__builtin_mul_overflow(pitch, height - 1, &rows)) return std::nullopt;
@@ -77,8 +77,8 @@ std::optional<uint64_t> Span(uint64_t width, uint64_t height, uint64_t depth, ui
 Code Process::Copy(const CopyWork& c) {
   ++counts_->copies;
   if (c.width == 0 || c.height == 0 || c.depth == 0) return kOk;
-  const auto to_span = Span(c.width, c.height, c.depth, c.to_pitch, c.to_slice);
-  const auto from_span = Span(c.width, c.height, c.depth, c.from_pitch, c.from_slice);
+  const auto to_span = SpanOf(c.width, c.height, c.depth, c.to_pitch, c.to_slice);
+  const auto from_span = SpanOf(c.width, c.height, c.depth, c.from_pitch, c.from_slice);
   if (!to_span || !from_span) {
     Note(
         fmt::format("a copy of {} rows of {} bytes, {} slices: pitches of {} to {} bytes lay rows "
@@ -139,7 +139,7 @@ Code Process::Fill(const FillWork& f) {
   if (f.element_bytes != 1 && f.element_bytes != 2 && f.element_bytes != 4) return kInvalidValue;
   uint64_t row = 0, begin = 0;
   if (__builtin_mul_overflow(f.width, uint64_t{f.element_bytes}, &row)) return kInvalidValue;
-  const auto span = Span(row, f.height, 1, f.height > 1 ? f.pitch : 0, 0);
+  const auto span = SpanOf(row, f.height, 1, f.height > 1 ? f.pitch : 0, 0);
   const Block* block = FindBlock(f.to, &begin);
   if (!span) {
     Note(

@@ -13,17 +13,17 @@ using namespace tilec::shim;  // NOLINT: entries have C names
 
 namespace {
 
-struct ErrorRow {
+struct RuntimeError {
   int number;
   const char *name, *text;
 };
-const ErrorRow kErrors[] = {
+const RuntimeError kRuntimeErrors[] = {
 #define ERROR(number, driver, runtime, text) {number, #runtime, text},
 #include "shim/errors.def"
 #undef ERROR
 };
 
-int Put(int* to, int value) {
+int PutInt(int* to, int value) {
   if (to == nullptr) return Last(kInvalidValue);
   *to = value;
   return kOk;
@@ -35,23 +35,23 @@ int Put(int* to, int value) {
 SHIM_API int cudaGetLastError() { return std::exchange(LastError(), static_cast<int>(kOk)); }
 SHIM_API int cudaPeekAtLastError() { return LastError(); }
 SHIM_API const char* cudaGetErrorString(int code) {
-  for (const ErrorRow& row : kErrors)
+  for (const RuntimeError& row : kRuntimeErrors)
     if (row.number == code) return row.text;
   return "unrecognized error code";
 }
 SHIM_API const char* cudaGetErrorName(int code) {
-  for (const ErrorRow& row : kErrors)
+  for (const RuntimeError& row : kRuntimeErrors)
     if (row.number == code) return row.name;
   return "unrecognized error code";
 }
 
 // ---- devices ----
-SHIM_API int cudaGetDeviceCount(int* count) { return Put(count, 1); }
-SHIM_API int cudaGetDevice(int* device) { return Put(device, 0); }
+SHIM_API int cudaGetDeviceCount(int* count) { return PutInt(count, 1); }
+SHIM_API int cudaGetDevice(int* device) { return PutInt(device, 0); }
 SHIM_API int cudaSetDevice(int device) { return Last(device == 0 ? kOk : kInvalidDevice); }
 SHIM_API int cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
 SHIM_API int cudaSetValidDevices(int*, int) { return kOk; }
-SHIM_API int cudaChooseDevice(int* device, const void*) { return Put(device, 0); }
+SHIM_API int cudaChooseDevice(int* device, const void*) { return PutInt(device, 0); }
 SHIM_API int cudaSetDeviceFlags(unsigned) { return kOk; }
 SHIM_API int cudaGetDeviceFlags(unsigned* flags) {
   return flags == nullptr ? Last(kInvalidValue) : (*flags = 0, kOk);
@@ -74,28 +74,28 @@ SHIM_API int cudaGetDeviceProperties(DeviceProperties* out, int device) {
   *out = PropertiesOf(*c);
   return kOk;
 }
-SHIM_API int cudaDriverGetVersion(int* version) { return Put(version, kVersion); }
-SHIM_API int cudaRuntimeGetVersion(int* version) { return Put(version, kVersion); }
+SHIM_API int cudaDriverGetVersion(int* version) { return PutInt(version, kVersion); }
+SHIM_API int cudaRuntimeGetVersion(int* version) { return PutInt(version, kVersion); }
 SHIM_API int cudaDeviceGetPCIBusId(char* id, int length, int device) {
   if (device != 0) return Last(kInvalidDevice);
   if (id == nullptr || length <= 0) return Last(kInvalidValue);
   snprintf(id, static_cast<size_t>(length), "0000:01:00.0");
   return kOk;
 }
-SHIM_API int cudaDeviceGetByPCIBusId(int* device, const char*) { return Put(device, 0); }
-SHIM_API int cudaDeviceCanAccessPeer(int* can, int, int) { return Put(can, 0); }
+SHIM_API int cudaDeviceGetByPCIBusId(int* device, const char*) { return PutInt(device, 0); }
+SHIM_API int cudaDeviceCanAccessPeer(int* can, int, int) { return PutInt(can, 0); }
 SHIM_API int cudaDeviceEnablePeerAccess(int, unsigned) { return Last(217); }
 SHIM_API int cudaDeviceDisablePeerAccess(int) { return Last(705); }
-SHIM_API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return Put(value, 0); }
+SHIM_API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return PutInt(value, 0); }
 SHIM_API int cudaDeviceGetLimit(size_t* value, int limit) {
   if (value == nullptr || limit < 0 || limit > 7) return Last(kInvalidValue);
   *value = limit == 0 ? 1024 : limit == 1 ? 1 << 20 : limit == 2 ? 8 << 20 : 0;
   return kOk;
 }
 SHIM_API int cudaDeviceSetLimit(int, size_t) { return kOk; }
-SHIM_API int cudaDeviceGetCacheConfig(int* config) { return Put(config, 0); }
+SHIM_API int cudaDeviceGetCacheConfig(int* config) { return PutInt(config, 0); }
 SHIM_API int cudaDeviceSetCacheConfig(int) { return kOk; }
-SHIM_API int cudaDeviceGetSharedMemConfig(int* config) { return Put(config, 1); }
+SHIM_API int cudaDeviceGetSharedMemConfig(int* config) { return PutInt(config, 1); }
 SHIM_API int cudaDeviceSetSharedMemConfig(int) { return kOk; }
 SHIM_API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   if (least != nullptr) *least = 0;

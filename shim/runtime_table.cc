@@ -20,11 +20,11 @@
 namespace tilec::shim {
 namespace {
 
-struct Row {
+struct RuntimeRow {
   const char* name;
   void* entry;
 };
-const Row kRows[] = {
+const RuntimeRow kRuntimeRows[] = {
 #define ENTRY(symbol) {#symbol, reinterpret_cast<void*>(&symbol)},
 #define REFUSED(symbol) {#symbol, reinterpret_cast<void*>(&symbol)},
 #define SAME(symbol, driver, parameters, arguments) {#symbol, reinterpret_cast<void*>(&symbol)},
@@ -42,7 +42,7 @@ void* RuntimeEntry(const char* name) {
   // Their default stream is the thread's; here there is one.
   for (const char* suffix : {"_ptsz", "_ptds"})
     if (bytes > 5 && strcmp(name + bytes - 5, suffix) == 0) bytes -= 5;
-  for (const Row& row : kRows)
+  for (const RuntimeRow& row : kRuntimeRows)
     if (strncmp(row.name, name, bytes) == 0 && row.name[bytes] == '\0') return row.entry;
   return nullptr;
 }

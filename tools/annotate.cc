@@ -62,7 +62,7 @@ const char* Level(judge::Severity severity) {
   return "none";
 }
 
-const char* Command(judge::Severity severity) {
+const char* CommandOf(judge::Severity severity) {
   switch (severity) {
     case judge::Severity::kError: return "error";
     case judge::Severity::kPortability: return "warning";
@@ -129,7 +129,7 @@ std::string ToGithub(const std::vector<judge::Finding>& findings) {
     if (p.line > 0) where += fmt::format("line={},", p.line);
     if (p.column > 0) where += fmt::format("col={},", p.column);
     s += fmt::format(
-        "::{} {}title={}::{}\n", Command(f.severity), where,
+        "::{} {}title={}::{}\n", CommandOf(f.severity), where,
         Escaped(fmt::format("{} {}", judge::Def(f.rule).id, judge::Def(f.rule).title), true),
         Escaped(Message(f, cause.consequences.size()), false));
   }

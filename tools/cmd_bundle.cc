@@ -129,7 +129,7 @@ Result<backend::KernelImage> BuildOne(Session& session, const Prepared& p) {
 }
 
 // Aligned first: of builds that fit equally well a launch takes the first.
-Result<> Build(Session& session, const std::vector<std::string>& words, Making* making) {
+Result<> BuildBundle(Session& session, const std::vector<std::string>& words, Making* making) {
   DiagSink& diags = session.diags();
   TRY_VOID(session.CheckOptions());
   TRY(Prepared p, Prepare(session, "build", words));
@@ -161,7 +161,7 @@ int BuildAll(const Options& options, const std::vector<Wanted>& wanted, Making* 
         one.file = w.file;
         one.target = target;
         Session session(one);
-        (void)Build(session, words, making).ok();
+        (void)BuildBundle(session, words, making).ok();
         const int code = session.Finish();
         if (code != kOk) return code;
       }

@@ -59,7 +59,7 @@ void PrintCoverage() {
   if (!open.empty()) fmt::print("               not compared: {}\n", fmt::join(open, " "));
 }
 
-nlohmann::ordered_json Found(Session& session) {
+nlohmann::ordered_json FoundHere(Session& session) {
   nlohmann::ordered_json out = {{"tilec", TILEC_VERSION},
                                 {"code_generator", backend::BackendVersion()},
                                 {"targets", api::CompiledMachines()},
@@ -86,7 +86,7 @@ nlohmann::ordered_json Found(Session& session) {
 // For others to read: without this machine's folders.
 Result<> Report(Session& session) {
   if (session.options().report.empty()) return Done();
-  nlohmann::ordered_json out = Found(session);
+  nlohmann::ordered_json out = FoundHere(session);
   out["ptxas"] = !Ptxas().empty();
   out.erase("cache");
   return AddToReport(session, "doctor", out);
@@ -99,7 +99,7 @@ int CmdDoctor(const Options& options) {
   if (!CheckFormat(session).ok()) return session.Finish();
   if (!Report(session).ok()) return session.Finish();
   if (options.format == "json")
-    return fmt::print("{}\n", JsonLine(Found(session))), session.Finish();
+    return fmt::print("{}\n", JsonLine(FoundHere(session))), session.Finish();
   fmt::print("tilec          {}\n", TILEC_VERSION);
   fmt::print("code generator {}\n", backend::BackendVersion());
   fmt::print("targets        {}\n", fmt::join(api::CompiledMachines(), ", "));

@@ -127,7 +127,7 @@ void PrintText(Session& session, const std::string& kernel, const runtime::Devic
   if (!session.options().check || !device) PrintOutputs(result);
 }
 
-Result<RunResult> Run(Session& session) {
+Result<RunResult> RunSession(Session& session) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
   TRY_VOID(session.CheckOptions());
@@ -193,7 +193,7 @@ Result<RunResult> Run(Session& session) {
 
 int CmdRun(const Options& options) {
   Session session(options);
-  const auto result = Run(session);
+  const auto result = RunSession(session);
   const int code = session.Finish();
   if (code != kOk || !result.ok()) return code == kOk ? kBadInput : code;
   const bool compared = options.check && options.device != "interpreter" && !result->stopped;

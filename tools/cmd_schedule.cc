@@ -23,8 +23,8 @@
 namespace tilec::tools {
 namespace {
 
-void PrintReport(const scheduler::Graph& graph, const ir::Schedule& schedule,
-                 const scheduler::CheckReport& report) {
+void PrintSchedule(const scheduler::Graph& graph, const ir::Schedule& schedule,
+                   const scheduler::CheckReport& report) {
   fmt::print(stderr, "II {} cycles, {} stages, length {}, running free {:.0f} cycles\n",
              schedule.ii, report.stages, report.length,
              scheduler::FreeRunningPeriod(graph, schedule));
@@ -114,7 +114,7 @@ Result<> MoreAnswers(Session& session, const scheduler::Graph& graph,
     fmt::print(stderr, "answer {}: {}\n", i + 1, scheduler::Describe(top[i]));
   for (size_t i = 1; i < top.size(); ++i) {
     fmt::print(stderr, "\nanswer {}\n", i + 1);
-    PrintReport(graph, top[i].schedule, scheduler::Check(graph, top[i].schedule));
+    PrintSchedule(graph, top[i].schedule, scheduler::Check(graph, top[i].schedule));
     TRY_VOID(WriteResult(session, Numbered(o.output, i + 1), text(top[i].schedule)));
   }
   return Done();
@@ -134,7 +134,7 @@ Result<> ScheduleKernel(Session& session, const scheduler::SolveOptions& options
   for (const scheduler::LoopReport& loop : program.loops) {
     if (!loop.applied) continue;
     if (scheduled > 1) fmt::print(stderr, "{}\n", loop.extraction.graph.name);
-    PrintReport(loop.extraction.graph, loop.solution.schedule, loop.solution.report);
+    PrintSchedule(loop.extraction.graph, loop.solution.schedule, loop.solution.report);
     for (const std::string& note : loop.notes)
       fmt::print(stderr, "  the lowering departs from it: {}\n", note);
   }
@@ -177,7 +177,7 @@ Result<> Schedule_(Session& session) {
   if (o.nest > 0 && !o.file.empty()) {
     TRY(const SolvedNest solved, NestOfKernel(session, options));
     const scheduler::Graph& graph = solved.nest.graph;
-    PrintReport(graph, solved.solution.schedule, solved.solution.report);
+    PrintSchedule(graph, solved.solution.schedule, solved.solution.report);
     TRY_VOID(PrintProof(session, graph, solved.solution));
     TRY_VOID(WriteEvidence(session, graph, solved.solution));
     fmt::print(stderr, "{}\n", scheduler::Gain(solved.nest, solved.solution));
@@ -187,11 +187,11 @@ Result<> Schedule_(Session& session) {
   TRY(const scheduler::Graph graph, LoadGraph(session, o.graph));
   if (!o.schedule_file.empty()) {
     TRY(const ir::Schedule schedule, LoadScheduleFor(session, graph, o.schedule_file));
-    PrintReport(graph, schedule, scheduler::Check(graph, schedule));
+    PrintSchedule(graph, schedule, scheduler::Check(graph, schedule));
     return WriteResult(session, o.output, ir::ToText(schedule));
   }
   TRY(const scheduler::Solution solution, SolveCached(session, graph, options));
-  PrintReport(graph, solution.schedule, solution.report);
+  PrintSchedule(graph, solution.schedule, solution.report);
   TRY_VOID(PrintProof(session, graph, solution));
   TRY_VOID(WriteEvidence(session, graph, solution));
   TRY_VOID(WriteResult(session, o.output, ir::ToText(solution.schedule)));

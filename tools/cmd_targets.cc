@@ -42,7 +42,7 @@ void PrintRow(const ir::Target& machine) {
              Compiles(machine) ? "compiles" : "schedules", machine.title, "", Evidence(machine));
 }
 
-void PrintJson(const ir::Target& machine) {
+void PrintMachineJson(const ir::Target& machine) {
   nlohmann::ordered_json evidence = nlohmann::ordered_json::object();
   for (const auto& [kind, n] : Count(machine)) evidence[ir::Spelling(kind)] = n;
   fmt::print("{}\n", JsonLine({{"name", machine.name},
@@ -62,13 +62,13 @@ int CmdTargets(const Options& options) {
   const bool json = options.format == "json";
   if (options.target_said) {
     const Result<api::Machine> machine = session.Machine();
-    if (machine.ok() && json) PrintJson(**machine);
+    if (machine.ok() && json) PrintMachineJson(**machine);
     if (machine.ok() && !json) fmt::print("{}", ir::ToToml(**machine));
     return session.Finish();
   }
   for (const std::string& name : ir::BuiltinMachines()) {
     const Result<ir::Target> machine = ir::LoadBuiltinTarget(name, session.diags());
-    if (machine.ok()) json ? PrintJson(*machine) : PrintRow(*machine);
+    if (machine.ok()) json ? PrintMachineJson(*machine) : PrintRow(*machine);
   }
   if (json) return session.Finish();
   fmt::print(

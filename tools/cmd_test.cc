@@ -27,8 +27,9 @@ std::string CallText(const frontend::TestCallInfo& call) {
 }
 
 // `--format=json`: an object per call, on a line of its own.
-void PrintJson(const std::string& file, const frontend::TestInfo& test,
-               const frontend::TestCallInfo& call, const char* status, const RunResult* result) {
+void PrintTestJson(const std::string& file, const frontend::TestInfo& test,
+                   const frontend::TestCallInfo& call, const char* status,
+                   const RunResult* result) {
   nlohmann::ordered_json out = {
       {"file", file}, {"test", test.name}, {"call", CallText(call)}, {"status", status}};
   if (result) {
@@ -42,8 +43,8 @@ void PrintJson(const std::string& file, const frontend::TestInfo& test,
 }
 
 // What came of a call, as text.
-void PrintText(const std::string& what, const frontend::TestInfo& test,
-               const frontend::TestCallInfo& call, const RunResult& result, bool enough) {
+void PrintTestText(const std::string& what, const frontend::TestInfo& test,
+                   const frontend::TestCallInfo& call, const RunResult& result, bool enough) {
   fmt::print("{}  {}  {}\n",
              !result.ok() ? "WRONG"
              : enough     ? "ok   "
@@ -89,7 +90,7 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
   if (!result.ok()) {
     ++tally.broken;
-    if (json) return PrintJson(file, test, call, "error", nullptr);
+    if (json) return PrintTestJson(file, test, call, "error", nullptr);
     fmt::print("ERROR  {}\n", what);
     return;
   }
@@ -97,8 +98,8 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   const bool enough = decided.enough || test.undecided_allowed;
   tally.decided.Add(decided);
   if (!result->ok() || !enough) ++tally.failed;
-  if (!json) return PrintText(what, test, call, *result, enough);
-  PrintJson(file, test, call, !result->ok() ? "wrong" : enough ? "ok" : "vague", &*result);
+  if (!json) return PrintTestText(what, test, call, *result, enough);
+  PrintTestJson(file, test, call, !result->ok() ? "wrong" : enough ? "ok" : "vague", &*result);
 }
 
 // The exit code of one file.

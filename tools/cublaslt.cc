@@ -54,10 +54,10 @@ struct Functions {
                    void*);
 };
 
-class Impl final : public CublasLt {
+class CublasLtLibrary final : public CublasLt {
  public:
-  explicit Impl(runtime::Device& device) : device_(device) {}
-  ~Impl() override {
+  explicit CublasLtLibrary(runtime::Device& device) : device_(device) {}
+  ~CublasLtLibrary() override {
     if (workspace_) device_.Free(workspace_);
   }
 
@@ -178,7 +178,7 @@ class Impl final : public CublasLt {
 }  // namespace
 
 Result<std::unique_ptr<CublasLt>> LoadCublasLt(runtime::Device& device, DiagSink& diags) {
-  auto made = std::make_unique<Impl>(device);
+  auto made = std::make_unique<CublasLtLibrary>(device);
   TRY_VOID(made->Load(diags));
   return std::unique_ptr<CublasLt>(std::move(made));
 }

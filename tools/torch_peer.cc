@@ -23,9 +23,9 @@ namespace {
 constexpr int kStartMs = 120'000;  // importing PyTorch can take long
 constexpr int kTurnMs = 600'000;
 
-class Impl : public TorchPeer {
+class TorchProcess : public TorchPeer {
  public:
-  ~Impl() override {
+  ~TorchProcess() override {
     if (socket_ >= 0) close(socket_);
     if (child_ <= 0) return;
     kill(child_, SIGTERM);
@@ -120,7 +120,7 @@ class Impl : public TorchPeer {
 Result<std::unique_ptr<TorchPeer>> StartTorch(const Product& product,
                                               const runtime::LaunchArgs& args,
                                               const TorchRequest& request, DiagSink& diags) {
-  auto made = std::make_unique<Impl>();
+  auto made = std::make_unique<TorchProcess>();
   TRY_VOID(made->Start(product, args, request, diags));
   return std::unique_ptr<TorchPeer>(std::move(made));
 }

@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kThreads = isa::kWarpThreads * isa::kWarpgroupWarps;
 constexpr int64_t kWord = 4;  // bytes
 
-class Positions {
+class ThreadPositions {
  public:
-  Positions(const Function& fn, const LayoutPlan& plan, std::map<ValueId, Layout> layouts)
+  ThreadPositions(const Function& fn, const LayoutPlan& plan, std::map<ValueId, Layout> layouts)
       : fn_(fn), plan_(plan), layouts_(std::move(layouts)) {}
 
   bool Of(const Op& load) {
@@ -111,7 +111,7 @@ std::optional<std::vector<BroughtPositions>> PositionsToBring(const Function& fn
     if (load == plan.loads.end() || !load->second.threads) continue;
     all.push_back({});  // if it lies like none before it
     for (BroughtPositions& like : all) {
-      Positions positions(fn, plan, like.layouts);
+      ThreadPositions positions(fn, plan, like.layouts);
       if (!positions.Of(fn.ops[id])) continue;
       like.layouts = positions.Take();
       like.loads.insert(id);

@@ -9,7 +9,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20;  // that a full barrier counts
+constexpr int64_t kMostBarrierBytes = 1 << 20;  // that a full barrier counts
 
 // Do the two load tiles that lie alike, of one tensor?
 bool SameTile(const Function& fn, const LayoutPlan& plan, OpId a, OpId b) {
@@ -120,7 +120,7 @@ class ChannelPlanner {
       const bool alike =  // threads of the load role copy all that a slot holds, or nothing of it
           (plan_.loads.at(before.loads.back()).chunk > 0) == (plan_.loads.at(load).chunk > 0);
       if (alike && fn_.ops[before.loads.back()].block == block && before.readers == site.readers &&
-          last.bytes + c.bytes < kMostBytes) {
+          last.bytes + c.bytes < kMostBarrierBytes) {
         before.loads.push_back(load);
         before.reads.insert(site.reads.begin(), site.reads.end());
         last.generic_reads = last.generic_reads || c.generic_reads;
@@ -178,7 +178,7 @@ class ChannelPlanner {
         const RingSite& other = m.sites[0];
         if (ReadByProducts(m) && ReadByProducts(c) && OwnLoop(site).valid() &&
             fn_.ops[other.loads[0]].block == fn_.ops[site.loads[0]].block &&
-            SameRoles(other, site) && m.bytes + c.bytes < kMostBytes &&
+            SameRoles(other, site) && m.bytes + c.bytes < kMostBarrierBytes &&
             std::none_of(site.loads.begin(), site.loads.end(),
                          [&](OpId load) { return Has(other, load); }))
           home = &m;

@@ -73,7 +73,7 @@ int64_t Beside(const Function& warps, OpId role, const Products& products) {
 }
 
 // Products that read 32 bytes of K each, of an iteration, not of loops in it.
-int64_t StepsOf(const Function& fn, BlockId block) {
+int64_t IterationsOf(const Function& fn, BlockId block) {
   constexpr int64_t kStep = 32;
   int64_t steps = 0;
   for (OpId id : fn.blocks[block].ops) {
@@ -81,7 +81,7 @@ int64_t StepsOf(const Function& fn, BlockId block) {
     if (op.kind == OpKind::kTcMma)
       steps += op.i("k") * ByteSize(fn.type(op.operands[2]).dtype) / kStep;
     for (BlockId region : op.regions)
-      if (!IsLoop(op.kind)) steps += StepsOf(fn, region);
+      if (!IsLoop(op.kind)) steps += IterationsOf(fn, region);
   }
   return steps;
 }
@@ -97,7 +97,7 @@ int64_t FullestIteration(const Function& fn, BlockId block) {
   int64_t fullest = 0;
   for (OpId id : fn.blocks[block].ops)
     for (BlockId region : fn.ops[id].regions) {
-      const int64_t steps = StepsOf(fn, region);
+      const int64_t steps = IterationsOf(fn, region);
       if (IsLoop(fn.ops[id].kind) && steps > 0)
         fullest = std::max(fullest, PeakRegisters(fn, region) + AddressesOf(steps));
       fullest = std::max(fullest, FullestIteration(fn, region));

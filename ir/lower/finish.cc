@@ -75,7 +75,7 @@ std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all, bool 
 }
 
 // Behind the buffers scratch, then the barriers.
-void Place(Emitted& emitted, ProgramPlan& plan) {
+void PlaceInMemory(Emitted& emitted, ProgramPlan& plan) {
   Function& out = emitted.fn;
   const int64_t first = plan.barriers_at;  // where the buffers end
   int64_t top = first;
@@ -200,7 +200,7 @@ Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Ta
 
 Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
                         const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
-  Place(emitted, plan);
+  PlaceInMemory(emitted, plan);
   Function out = std::move(emitted.fn);
   if (plan.smem_bytes > target.limits.smem_bytes && options.need)
     *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};

@@ -17,7 +17,7 @@ namespace {
 // Values with those of their registers that are alive.
 using Live = std::map<ValueId, std::vector<bool>>;
 
-void Join(const Live& from, Live& into) {
+void JoinLive(const Live& from, Live& into) {
   for (const auto& [v, registers] : from) {
     const auto [it, fresh] = into.try_emplace(v, registers);
     for (size_t r = 0; !fresh && r < registers.size(); ++r)
@@ -137,7 +137,8 @@ class Liveness {
       used = std::move(source);
     }
     if (const auto it = same_.find(v); it != same_.end()) v = it->second;
-    if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && !Free(v)) Join({{v, used}}, live);
+    if (fn_.type(v).is_tile() && !fn_.type(v).shape.empty() && !Free(v))
+      JoinLive({{v, used}}, live);
   }
 
   void Enter(const Op& op, Live& live) {
@@ -147,7 +148,7 @@ class Liveness {
       // What a loop reads from outside stays alive through every turn.
       if (IsLoop(op.kind)) Outside(region, region, behind);
       const Live front = Walk(region, std::move(behind));
-      Join(front, before);
+      JoinLive(front, before);
     }
     live = std::move(before);
   }

@@ -14,9 +14,10 @@ namespace tilec::ir {
 
 namespace {
 
-class Finder {
+class ResidentSumFinder {
  public:
-  Finder(const Function& fn, const LayoutPlan& tiles, const Uses& uses, const std::set<OpId>& apart)
+  ResidentSumFinder(const Function& fn, const LayoutPlan& tiles, const Uses& uses,
+                    const std::set<OpId>& apart)
       : fn_(fn), tiles_(tiles), uses_(uses), apart_(apart) {}
 
   std::vector<TensorSum> Run() {
@@ -280,7 +281,7 @@ class Finder {
 
 std::vector<TensorSum> FindResidentSums(const Function& fn, const LayoutPlan& tiles,
                                         const Uses& uses, const std::set<OpId>& apart) {
-  return Finder(fn, tiles, uses, apart).Run();
+  return ResidentSumFinder(fn, tiles, uses, apart).Run();
 }
 
 }  // namespace tilec::ir

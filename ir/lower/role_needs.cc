@@ -6,9 +6,9 @@
 namespace tilec::ir {
 namespace {
 
-class Closure {
+class Needed {
  public:
-  Closure(const Function& fn, int role) : fn_(fn), role_(role) {}
+  Needed(const Function& fn, int role) : fn_(fn), role_(role) {}
 
   bool Run() {
     Walk(fn_.body);
@@ -127,7 +127,7 @@ int ComputeRolesOf(const Function& fn) { return 1 + LargestRole(fn, fn.body); }
 std::optional<std::vector<RoleNeeds>> NeedsOfRoles(const Function& fn, int roles) {
   std::vector<RoleNeeds> needs;
   for (int r = 0; r < roles; ++r) {
-    Closure closure(fn, r);
+    Needed closure(fn, r);
     if (!closure.Run()) return std::nullopt;
     needs.push_back(closure.Take());
   }

@@ -14,17 +14,13 @@ namespace tilec::ir {
 
 namespace {
 constexpr int64_t kLeastBytes = 1024;  // of a run: less is no more than a request or two of a warp
-constexpr int64_t kMostBytes = 66 * 1024;  // three CTAs on an SM
+constexpr int64_t kMostRunBytes = 66 * 1024;  // three CTAs on an SM
 // Of one row that a CTA has as a whole. (Softmax of 5517 elements of 32 bits ran at the
 // speed of a copy so (H100); layernorm of 15837 of 16 took 559 us in place of 443 (H200). In loops
 // runs pay in larger pieces, too: layernorm of 128607, 1098 us in place of 1511 (H200).)
 constexpr int64_t kMostBytesOfARow = 24 * 1024;
 constexpr int64_t kWideBytes = 8;      // of a direct access that is as good
 constexpr int64_t kMostElements = 32;  // of a row in one thread
-
-int64_t CeilPow2(int64_t n) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, n))));
-}
 }  // namespace
 
 bool MayRun(const Function& fn, OpId id) {
@@ -37,7 +33,7 @@ bool MayRun(const Function& fn, OpId id) {
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
   const int64_t bytes = RowRunBytes(*run, fn.type(op.operands[0]).dtype);
   const bool one = run->row_dim < 0 && !loop.valid();
-  if (bytes < kLeastBytes || bytes > (one ? kMostBytesOfARow : kMostBytes)) return false;
+  if (bytes < kLeastBytes || bytes > (one ? kMostBytesOfARow : kMostRunBytes)) return false;
   const std::string& modes = op.s("modes");
   size_t operand = store ? 2 : 1;
   for (char mode : modes) {

@@ -13,7 +13,7 @@ namespace {
 
 // Of a row in one thread. In longer rows too many threads would compute what depends on the column
 // alone (RWKV-7: two exponentials for each).
-constexpr int64_t kMostColumns = 32;
+constexpr int64_t kMostStateColumns = 32;
 
 bool IsPowerOf2(int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)); }
 
@@ -50,7 +50,7 @@ std::optional<Layout> StatesLayout(const Function& fn, const Uses& uses,
   if (shape.size() != 2 || !IsPowerOf2(shape[0]) || !IsPowerOf2(shape[1])) return std::nullopt;
   const int64_t rows = shape[0], columns = shape[1];
   const int64_t lanes = std::max<int64_t>(1, threads / rows);
-  if (!IsPowerOf2(threads) || columns > kMostColumns ||
+  if (!IsPowerOf2(threads) || columns > kMostStateColumns ||
       lanes > std::min<int64_t>(columns, isa::kWarpThreads) || !IsState(fn, uses, members))
     return std::nullopt;
   Layout out;

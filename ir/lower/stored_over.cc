@@ -10,7 +10,7 @@ namespace tilec::ir {
 namespace {
 
 // scale · base + add; base invalid: a constant.
-struct Place {
+struct OverPlace {
   ValueId base;
   int64_t scale = 1, add = 0, size = 1;
 };
@@ -21,8 +21,8 @@ std::optional<int64_t> Constant(const Function& fn, ValueId v) {
   return static_cast<int64_t>(def->number("value"));
 }
 
-Place Split(const Function& fn, ValueId v) {
-  Place place{v};
+OverPlace SplitPlace(const Function& fn, ValueId v) {
+  OverPlace place{v};
   while (const Op* def = fn.def(place.base)) {
     if (const auto number = Constant(fn, place.base)) {
       place.add += place.scale * *number;
@@ -48,9 +48,9 @@ Place Split(const Function& fn, ValueId v) {
   return place;
 }
 
-class Finder {
+class StoredOverFinder {
  public:
-  explicit Finder(const Function& fn) : fn_(fn) {
+  explicit StoredOverFinder(const Function& fn) : fn_(fn) {
     for (OpId id : OpsInOrder(fn))
       if (fn.ops[id].kind == OpKind::kStore) stores_[fn.ops[id].operands[0]].push_back(id);
   }
@@ -74,16 +74,16 @@ class Finder {
   }
 
   // Where the store begins and how long it is, by dim of the tensor; nothing: gathered.
-  std::vector<std::optional<Place>> Places(OpId store) const {
+  std::vector<std::optional<OverPlace>> Places(OpId store) const {
     const Op& op = fn_.ops[store];
     const std::string& modes = op.s("modes");
     const std::vector<int64_t>& sizes = op.ints("sizes");
-    std::vector<std::optional<Place>> places;
+    std::vector<std::optional<OverPlace>> places;
     size_t operand = 2;
     for (size_t d = 0; d < modes.size(); ++d) {
       places.emplace_back();
       if (!IsGathered(modes[d])) {
-        places.back() = Split(fn_, op.operands[operand]);
+        places.back() = SplitPlace(fn_, op.operands[operand]);
         if (IsRange(modes[d])) places.back()->size = sizes[d];
       }
       operand += OperandsOf(modes[d], true);
@@ -120,7 +120,7 @@ class Finder {
     const auto here = Places(a), there = Places(b);
     for (size_t d = 0; d < here.size() && d < there.size(); ++d) {
       if (!here[d] || !there[d]) continue;
-      const Place &x = *here[d], &y = *there[d];
+      const OverPlace &x = *here[d], &y = *there[d];
       if (x.base != y.base || (x.base.valid() && x.scale != y.scale)) continue;
       bool fixed = true;
       for (OpId store : {a, b})
@@ -136,7 +136,7 @@ class Finder {
 
 }  // namespace
 
-StoresOver StoredOver(const Function& fn) { return Finder(fn).Run(); }
+StoresOver StoredOver(const Function& fn) { return StoredOverFinder(fn).Run(); }
 
 bool MeetsOthers(const Function& fn, const StoresOver& over, const Op& store) {
   return std::any_of(over.begin(), over.end(), [&](const auto& met) {

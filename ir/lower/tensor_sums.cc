@@ -15,9 +15,9 @@ namespace tilec::ir {
 
 namespace {
 
-class Finder {
+class TensorSumFinder {
  public:
-  Finder(const Function& fn, const LayoutPlan& tiles, const std::set<OpId>& apart)
+  TensorSumFinder(const Function& fn, const LayoutPlan& tiles, const std::set<OpId>& apart)
       : fn_(fn), tiles_(tiles), uses_(fn), apart_(apart) {}
 
   std::vector<TensorSum> Run() {
@@ -176,7 +176,7 @@ std::vector<TensorSum> FindTensorSums(const Function& fn, const LayoutPlan& tile
     return dot.second.unit != MatrixUnit::kNone && InTensorMemory(dot.second.unit);
   });
   if (!any) return {};  // a sum begins and ends with products
-  return Finder(fn, tiles, apart).Run();
+  return TensorSumFinder(fn, tiles, apart).Run();
 }
 
 int64_t ColumnsOfSlice(const Type& tile, const Layout& layout) {
@@ -248,8 +248,8 @@ std::string PartsOf(const ProgramPlan& plan, WgSplit split, const std::vector<in
   return out;
 }
 
-int64_t Place(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role, bool mixed,
-              ProgramPlan* plan) {
+int64_t ColumnsOfSums(const Function& fn, const std::vector<std::vector<size_t>>& sums_of_role,
+                      bool mixed, ProgramPlan* plan) {
   const Positions positions(fn);
   const Uses uses(fn);
   int64_t base = 0;
@@ -315,10 +315,10 @@ int64_t PlaceTensorSums(const Function& fn, const std::vector<std::vector<size_t
                        std::any_of(plan->sums.begin(), plan->sums.end(), [&](const TensorSum& sum) {
                          return plan->tiles.dots.at(sum.dots[0]).split == WgSplit::kNone;
                        });
-  const int64_t apart = Place(fn, sums_of_role, false, plan);
+  const int64_t apart = ColumnsOfSums(fn, sums_of_role, false, plan);
   if (apart <= kTensorColumns || plan->tiles.warpgroups == 1 || plan->HasIssuer()) return apart;
   plan->tensor_meets = true;
-  return Place(fn, sums_of_role, true, plan);
+  return ColumnsOfSums(fn, sums_of_role, true, plan);
 }
 
 }  // namespace tilec::ir

@@ -113,9 +113,9 @@ bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& ta
 
 // Puts `begin` and `end` around products of one block that are committed back to back, and around
 // each that is complete at once.
-class Turns {
+class TurnPlanner {
  public:
-  Turns(Function* fn, int64_t first) : fn_(*fn), first_(first) {}
+  TurnPlanner(Function* fn, int64_t first) : fn_(*fn), first_(first) {}
 
   bool Block(BlockId block, bool in_loop) {
     bool any = false;
@@ -223,7 +223,7 @@ void TakeTurns(const ProgramPlan& plan, const Target& target, Function* warps) {
       if (warps->ops[id].kind != OpKind::kRole || warps->ops[id].s("name") != planned.name)
         continue;
       const BlockId body = warps->ops[id].regions[0];
-      Turns turns(warps, free);
+      TurnPlanner turns(warps, free);
       if (!turns.Block(body, false)) continue;
       std::vector<OpId>& ops = warps->blocks[body].ops;
       const OpId start = turns.Make("start", warps->ops[id], body);

@@ -11,12 +11,12 @@
 namespace tilec::ir {
 namespace {
 
-struct Liveness {
+struct UsedOps {
   Function& fn;
   std::vector<uint8_t> ops, values;
   std::vector<ValueId> work;
 
-  explicit Liveness(Function& f)
+  explicit UsedOps(Function& f)
       : fn(f),
         ops(static_cast<size_t>(f.ops.size()), 0),
         values(static_cast<size_t>(f.values.size()), 0) {}
@@ -120,7 +120,7 @@ void Filter(std::vector<T>& items, size_t first, const std::vector<uint8_t>& kee
 struct Remover {
   Function& fn;
   PassContext& cx;
-  const Liveness& live;
+  const UsedOps& live;
 
   void DropSlots(OpId id) {
     Op& op = fn.ops[id];
@@ -156,7 +156,7 @@ struct Remover {
 }  // namespace
 
 Result<> Dce(Function& fn, PassContext& cx) {
-  Liveness live(fn);
+  UsedOps live(fn);
   live.Run();
   Remover{fn, cx, live}.Run(fn.body);
   return Done();

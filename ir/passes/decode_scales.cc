@@ -31,13 +31,13 @@ namespace {
 // Of a byte with two numbers those that are multiplied. The order along K is free as long as both
 // operands have it, so the even numbers of both make a product, and the odd ones another: nothing
 // is moved to where it lies between its neighbours.
-enum class Numbers { kAll, kEven, kOdd };
+enum class Lanes { kAll, kEven, kOdd };
 
 // A part of an operand along K, as it lies in memory (bytes that hold one number or two): kPiece of
 // them, or all.
 struct Piece {
   ValueId first;  // invalid: all of it
-  Numbers numbers = Numbers::kAll;
+  Lanes numbers = Lanes::kAll;
 };
 // What is decoded at once. Tiles of a whole iteration do not fit registers: of 128 x 128 numbers
 // e4m3 spilled 768 bytes, and 128 x 256 of nvfp4 6464; pieces of 32 bytes spill nothing.
@@ -86,11 +86,11 @@ class Decoder {
   std::optional<ValueId> Decoded(Builder& b, const Op& op, BlockId block) {
     const Type left_type = fn_.type(op.operands[0]), right_type = fn_.type(op.operands[1]);
     const bool pairs = left_type.dtype == DType::kE2M1X2 && right_type.dtype == DType::kE2M1X2;
-    const std::vector<Numbers> all = pairs ? std::vector<Numbers>{Numbers::kEven, Numbers::kOdd}
-                                           : std::vector<Numbers>{Numbers::kAll};
+    const std::vector<Lanes> all =
+        pairs ? std::vector<Lanes>{Lanes::kEven, Lanes::kOdd} : std::vector<Lanes>{Lanes::kAll};
     const auto piece = pieces_.find(block);
     ValueId sum = op.operands[2];
-    for (const Numbers part : all) {
+    for (const Lanes part : all) {
       const Piece of = {piece == pieces_.end() ? ValueId() : piece->second, part};
       const std::optional<ValueId> left = Side(b, op.operands[0], op.operands[3], 1, of),
                                    right = Side(b, op.operands[1], op.operands[4], 0, of);
@@ -223,7 +223,7 @@ class Decoder {
       if (!made) return {};
       return Turned(b, *made);
     }
-    const bool alone = piece.numbers == Numbers::kAll && fn_.type(v).dtype == DType::kE2M1X2;
+    const bool alone = piece.numbers == Lanes::kAll && fn_.type(v).dtype == DType::kE2M1X2;
     const int64_t all = fn_.type(v).shape[axis] * (alone ? 2 : 1);
     const int64_t n = piece.first.valid() ? kPiece : all;
     const std::optional<ValueId> own = Made(b, v, axis, {piece.first, n, alone ? 1 : 0});
@@ -238,7 +238,7 @@ class Decoder {
             b.Binary(OpKind::kAnd, b.Value(OpKind::kIota, {b.Int(0)}, line), b.Constant(line, 1));
         codes = b.Binary(OpKind::kShr, codes,
                          Along(b, b.Binary(OpKind::kShl, odd, b.Constant(line, 2)), words, axis));
-      } else if (piece.numbers == Numbers::kOdd) {
+      } else if (piece.numbers == Lanes::kOdd) {
         codes = b.Binary(OpKind::kShr, codes, b.Constant(words, 4));
       }
       numbers = DecodeE2M1(b, codes);

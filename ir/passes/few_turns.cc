@@ -33,9 +33,9 @@ constexpr int64_t kMostOps = 512;  // that come of a loop, constants aside
 // written out, at 0.50 as a loop; depthwise, 90, 0.34 of cuDNN for 0.16.)
 constexpr int64_t kMostBytes = 128;
 
-class Writer {
+class TurnWriter {
  public:
-  Writer(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), forward_(fn) {
+  TurnWriter(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), forward_(fn) {
     int64_t largest = 0;
     for (OpId id : OpsInOrder(fn))
       for (ValueId r : fn.ops[id].results)
@@ -137,7 +137,7 @@ class Writer {
 Result<> FewTurns(Function& fn, PassContext& cx) {
   for (OpId id : OpsInOrder(fn))
     if (fn.ops[id].kind == OpKind::kDot) return Done();
-  Writer(fn, cx).Walk(fn.body);
+  TurnWriter(fn, cx).Walk(fn.body);
   return Done();
 }
 

@@ -40,8 +40,8 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kMostTurns = 32;  // of an unrolled loop
-constexpr int64_t kMostOps = 1200;  // of all that are unrolled
+constexpr int64_t kMostUnrolledTurns = 32;  // of an unrolled loop
+constexpr int64_t kMostUnrolledOps = 1200;  // of all that are unrolled
 constexpr int64_t kBufferAlign = 1024;
 
 // A load that several loops make: in each of them, the op.
@@ -99,7 +99,8 @@ class RowKeeper {
       if (!at || at->lo >= at->hi || !Straight(op)) continue;
       int64_t length = 0;
       const int64_t step = op.i("step");
-      if (__builtin_sub_overflow(at->hi, at->lo, &length) || length > kMostTurns * step) continue;
+      if (__builtin_sub_overflow(at->hi, at->lo, &length) || length > kMostUnrolledTurns * step)
+        continue;
       Loops& loops = alike[{at->base, at->lo, at->hi, step}];
       loops.ids.push_back(id);
       loops.base = at->base;
@@ -345,7 +346,7 @@ class RowKeeper {
         for (ValueId r : fn_.ops[id].results)
           if (fn_.type(r).is_tile()) largest = std::max(largest, fn_.type(r).elements());
       }
-    if (ops * loops.turns > kMostOps) return std::nullopt;
+    if (ops * loops.turns > kMostUnrolledOps) return std::nullopt;
     const TargetLowering& lowering = cx_.target.lowering;
     const int64_t threads_hold = lowering.row_registers;
     const int64_t wanted = cx_.target.RowBytes(lowering.row_ctas_wanted);

@@ -319,10 +319,10 @@ class Pipeliner {
   std::vector<bool> from_late_;  // loop result made by stage 1
 };
 
-void Collect(const Function& fn, BlockId block, std::vector<OpId>& loops) {
+void CollectLoops(const Function& fn, BlockId block, std::vector<OpId>& loops) {
   for (OpId id : fn.blocks[block].ops) {
     if (fn.ops[id].kind == OpKind::kFor) loops.push_back(id);
-    for (BlockId region : fn.ops[id].regions) Collect(fn, region, loops);
+    for (BlockId region : fn.ops[id].regions) CollectLoops(fn, region, loops);
   }
 }
 
@@ -330,7 +330,7 @@ void Collect(const Function& fn, BlockId block, std::vector<OpId>& loops) {
 
 Result<> PipelineProducts(Function& fn, PassContext& cx) {
   std::vector<OpId> loops;
-  Collect(fn, fn.body, loops);
+  CollectLoops(fn, fn.body, loops);
   for (OpId loop : loops) cx.changes += Pipeliner(fn, loop, cx.target).Run();
   return Done();
 }

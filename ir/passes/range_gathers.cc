@@ -30,7 +30,7 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kWrap = int64_t{1} << 32;
-constexpr int kDeep = 64;  // nobody writes longer sums
+constexpr int kLongestSum = 64;  // nobody writes longer sums
 
 // i ↦ steps · i + constant + Σ factor · scalar, modulo 2³².
 struct Line {
@@ -118,7 +118,7 @@ class Ranges {
   std::optional<Line> LineOf(ValueId v, int depth = 0) {
     if (const auto it = lines_.find(v); it != lines_.end()) return it->second;
     std::optional<Line> line;
-    if (Wide(fn_.type(v).dtype) && depth < kDeep)
+    if (Wide(fn_.type(v).dtype) && depth < kLongestSum)
       line = fn_.type(v).is_scalar() ? OfScalar(v) : OfTile(v, depth);
     return lines_[v] = line;
   }

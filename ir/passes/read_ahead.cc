@@ -43,13 +43,13 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kInFlight = 64;       // bytes of a thread
-constexpr int64_t kMostAhead = 8;       // turns
-constexpr int64_t kMostRegisters = 16;  // of a thread, for what waits
-constexpr int64_t kMostOfVectors = 48;  // and for short vectors
-constexpr int64_t kShort = 64;          // fewer elements: a thread may hold them all
-constexpr int64_t kTurnsForOne = 4;     // a loop has so many for each that is read ahead
-constexpr int64_t kMostOps = 256;       // of the turns that are written out
+constexpr int64_t kInFlight = 64;         // bytes of a thread
+constexpr int64_t kMostAhead = 8;         // turns
+constexpr int64_t kMostRegisters = 16;    // of a thread, for what waits
+constexpr int64_t kMostOfVectors = 48;    // and for short vectors
+constexpr int64_t kShort = 64;            // fewer elements: a thread may hold them all
+constexpr int64_t kTurnsForOne = 4;       // a loop has so many for each that is read ahead
+constexpr int64_t kMostWrittenOps = 256;  // of the turns that are written out
 
 // How early loads are made: turns, each written out; and of short vectors, which divides them.
 struct Turns {
@@ -128,7 +128,7 @@ class Ahead {
     int64_t length = 0;
     if (lo && hi && !__builtin_sub_overflow(*hi, *lo, &length))
       turns = std::min(turns, length / loop.i("step") / kTurnsForOne);
-    turns = std::min(turns, kMostOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
+    turns = std::min(turns, kMostWrittenOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
     if (bytes / threads_ >= kInFlight || turns < 2) return {};
     // One turn fewer where its number has the better divisor.
     int64_t vectors = std::min(turns, words ? kMostOfVectors / words : turns);

@@ -40,9 +40,9 @@ struct Power {
 // Where m is one number, all that it scales is scaled alike, whatever the dim.
 constexpr int64_t kOnlyOne = 1 << 20;
 
-class Finder {
+class RescaledSumFinder {
  public:
-  Finder(const Function& fn, OpId loop)
+  RescaledSumFinder(const Function& fn, OpId loop)
       : fn_(fn),
         loop_(fn.ops[loop]),
         body_(loop_.regions[0]),
@@ -352,7 +352,7 @@ class Finder {
 }  // namespace
 
 std::optional<RescaledSums> FindRescaledSums(const Function& fn, OpId loop) {
-  return Finder(fn, loop).Run();
+  return RescaledSumFinder(fn, loop).Run();
 }
 
 }  // namespace tilec::ir

@@ -32,7 +32,7 @@
 namespace tilec::ir {
 namespace {
 
-Obstacle No(std::string why, Span at) { return {std::move(why), at}; }
+Obstacle NotSplit(std::string why, Span at) { return {std::move(why), at}; }
 
 OpId GridOf(const Function& fn) {
   OpId grid;
@@ -56,35 +56,35 @@ class Split {
 
   std::optional<Obstacle> Look() {
     const Op& grid = fn_.ops[grid_];
-    if (grid.operands.empty()) return No("it has no grid", {});
-    if (grid.i("cluster", 1) > 1) return No("its CTAs come in clusters already", grid.at);
+    if (grid.operands.empty()) return NotSplit("it has no grid", {});
+    if (grid.i("cluster", 1) > 1) return NotSplit("its CTAs come in clusters already", grid.at);
     if (std::optional<Obstacle> obstacle = Everywhere(Body())) return obstacle;
     for (OpId id : fn_.blocks[Body()].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kWhile) return No("it has a `while`", op.at);
+      if (op.kind == OpKind::kWhile) return NotSplit("it has a `while`", op.at);
       if (op.kind != OpKind::kFor) {
         if (Writes(fn_, id) && !op.results.empty())
-          return No("it writes what it takes a result of", op.at);
+          return NotSplit("it writes what it takes a result of", op.at);
         continue;
       }
-      if (op.i("narrow", 0) != 0) return No("a loop counts in 32 bits", op.at);
+      if (op.i("narrow", 0) != 0) return NotSplit("a loop counts in 32 bits", op.at);
       if (std::optional<Obstacle> obstacle = StoresApart(op)) return obstacle;
       if (op.results.empty()) continue;
       LoopParts& parts = parts_[id];
       if (std::optional<Obstacle> obstacle = FindLoopParts(fn_, uses_, id, &parts)) return obstacle;
       if (parts.rescaled && Writes(fn_, id))
-        return No("a loop writes beside sums relative to a value that only it has", op.at);
+        return NotSplit("a loop writes beside sums relative to a value that only it has", op.at);
     }
-    if (parts_.empty()) return No("nothing comes of its loops but what they store", grid.at);
+    if (parts_.empty()) return NotSplit("nothing comes of its loops but what they store", grid.at);
     return std::nullopt;
   }
 
   std::optional<Obstacle> Everywhere(BlockId block) {
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot) return No("it has several loops, and products", op.at);
+      if (op.kind == OpKind::kDot) return NotSplit("it has several loops, and products", op.at);
       if (op.kind == OpKind::kLoad && !IsReadOnlyLoad(fn_, op))
-        return No("it reads a tensor that it writes", op.at);
+        return NotSplit("it reads a tensor that it writes", op.at);
       if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic) ++written_[op.operands[0]];
       for (BlockId region : op.regions)
         if (std::optional<Obstacle> obstacle = Everywhere(region)) return obstacle;
@@ -100,7 +100,7 @@ class Split {
       if (!Writes(fn_, id)) continue;
       const Op& op = fn_.ops[id];
       if (op.kind != OpKind::kStore || written_.at(op.operands[0]) > 1)
-        return No("a loop writes something else than elements of its own", op.at);
+        return NotSplit("a loop writes something else than elements of its own", op.at);
       const std::string& modes = op.s("modes");
       bool apart = false;
       for (size_t d = 0, operand = 2; d < modes.size(); operand += OperandsOf(modes[d++], true)) {
@@ -108,7 +108,7 @@ class Split {
         const bool moves = modes[d] == 'r' || modes[d] == 's';
         apart = apart || (moves && op.operands[operand] == position && size <= loop.i("step"));
       }
-      if (!apart) return No("turns of a loop write the same elements", op.at);
+      if (!apart) return NotSplit("turns of a loop write the same elements", op.at);
     }
     return std::nullopt;
   }

@@ -39,9 +39,9 @@
 namespace tilec::ir {
 namespace {
 
-class Split {
+class ReductionSplit {
  public:
-  Split(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas), uses_(fn) {}
+  ReductionSplit(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas), uses_(fn) {}
 
   std::optional<Obstacle> Run() {
     if (std::optional<Obstacle> obstacle = Look()) return obstacle;
@@ -198,12 +198,12 @@ class Split {
 
 std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* found) {
   Function copy = fn;
-  return Split(copy, 1).Find(found);
+  return ReductionSplit(copy, 1).Find(found);
 }
 
 std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas) {
   if (HasSeveralLoops(fn)) return SplitLoops(fn, ctas);
-  return Split(fn, ctas).Run();
+  return ReductionSplit(fn, ctas).Run();
 }
 
 }  // namespace tilec::ir

@@ -29,9 +29,9 @@
 namespace tilec::ir {
 namespace {
 
-class Parts {
+class PartSums {
  public:
-  Parts(Function& fn, const Target& target) : fn_(fn), target_(target), uses_(fn) {}
+  PartSums(Function& fn, const Target& target) : fn_(fn), target_(target), uses_(fn) {}
 
   bool Run() {
     for (OpId id : fn_.blocks[fn_.body].ops)
@@ -194,7 +194,7 @@ class Parts {
 }  // namespace
 
 Result<> SumParts(Function& fn, PassContext& cx) {
-  cx.changes += Parts(fn, cx.target).Run();
+  cx.changes += PartSums(fn, cx.target).Run();
   return Done();
 }
 

@@ -11,18 +11,18 @@
 namespace tilec::ir::warp_check {
 namespace {
 
-using Text = std::vector<int64_t>;
+using Words = std::vector<int64_t>;
 
 // Numbers for texts: equal texts, equal numbers.
 class Numbers {
  public:
-  int64_t Of(Text text) {
+  int64_t Of(Words text) {
     return all_.try_emplace(std::move(text), static_cast<int64_t>(all_.size()) + 1).first->second;
   }
   size_t size() const { return all_.size(); }
 
  private:
-  std::map<Text, int64_t> all_;
+  std::map<Words, int64_t> all_;
 };
 
 bool IsControl(OpKind kind) {
@@ -155,7 +155,7 @@ class Partition {
     }
     for (OpId id : loops_) {
       const Op& op = fn_.ops[id];
-      Text text = {-1, LoopClass(id), static_cast<int64_t>(op.kind)};
+      Words text = {-1, LoopClass(id), static_cast<int64_t>(op.kind)};
       if (op.kind == OpKind::kFor)
         text.insert(text.end(),
                     {op.i("step"), ValueClass(op.operands[0]), ValueClass(op.operands[1])});
@@ -191,13 +191,13 @@ class Partition {
     return Path(fn_.ops[hand.put].block) == Path(fn_.ops[hand.take].block) ? hand.given : ValueId();
   }
 
-  Text MadeOrGiven(ValueId v) {
+  Words MadeOrGiven(ValueId v) {
     const ValueId given = Given(v);
     return given.valid() ? Made(given) : Made(v);
   }
 
   // How a loop makes its i-th carried value.
-  Text Carried(OpId id, size_t i, int64_t what) const {
+  Words Carried(OpId id, size_t i, int64_t what) const {
     const Op& op = fn_.ops[id];
     const bool counts = op.kind == OpKind::kFor;
     return {what, LoopClass(id), ValueClass(op.operands[i + (counts ? 2 : 0)]),
@@ -205,11 +205,11 @@ class Partition {
             ValueClass(Yield(op.regions[counts ? 0 : 1], i))};
   }
 
-  Text Made(ValueId v) {
+  Words Made(ValueId v) {
     const Value& value = fn_.values[v];
-    Text text = {ValueClass(v), static_cast<int64_t>(value.type.dtype)};
-    const auto add = [&](const Text& more) { text.insert(text.end(), more.begin(), more.end()); };
-    const Text alone = {-2, v.index};
+    Words text = {ValueClass(v), static_cast<int64_t>(value.type.dtype)};
+    const auto add = [&](const Words& more) { text.insert(text.end(), more.begin(), more.end()); };
+    const Words alone = {-2, v.index};
     if (value.block.valid()) {
       const OpId parent = fn_.blocks[value.block].parent;
       if (!parent.valid() || !IsLoop(fn_.ops[parent].kind)) return add(alone), text;
@@ -241,8 +241,8 @@ class Partition {
     return add(Computed(op, alone)), text;
   }
 
-  Text Computed(const Op& op, const Text& alone) const {
-    Text text = {static_cast<int64_t>(op.kind)};
+  Words Computed(const Op& op, const Words& alone) const {
+    Words text = {static_cast<int64_t>(op.kind)};
     size_t first = 0;
     switch (op.kind) {
       case OpKind::kProgramId: return text;
@@ -316,7 +316,7 @@ class Numbering {
       const Op& op = fn_.ops[id];
       if (op.kind == OpKind::kRole) continue;
       if (IsLoop(op.kind)) {
-        Text place = {classes_.LoopClass(id), op.at.file, op.at.begin, op.at.end};
+        Words place = {classes_.LoopClass(id), op.at.file, op.at.begin, op.at.end};
         const int64_t nth = ordinals_[place]++;
         place.push_back(nth);
         out_.of[static_cast<size_t>(id.index)].loop =
@@ -350,7 +350,7 @@ class Numbering {
     control.context = around.valid() ? out_.of[static_cast<size_t>(around.index)].loop : -1;
     if (control.loop >= 0) out_.has_loop[role_][static_cast<size_t>(control.loop)] = 1;
     const OpId guarded = classes_.AsksOf(id);
-    Text text = {control.context};
+    Words text = {control.context};
     const OpId loop = guarded.valid() ? guarded : id;
     if (IsLoop(op.kind) || guarded.valid())
       text.insert(text.end(), {0, by_place_ ? out_.of[static_cast<size_t>(loop.index)].loop
@@ -375,8 +375,8 @@ class Numbering {
   const bool by_place_;
   Agreement& out_;
   const Partition classes_;
-  std::map<Text, int64_t> ordinals_;  // of loops of one class at one place, in a role
-  std::map<Text, int32_t> loops_, questions_;
+  std::map<Words, int64_t> ordinals_;  // of loops of one class at one place, in a role
+  std::map<Words, int32_t> loops_, questions_;
   std::map<int32_t, int32_t> asks_;  // by question: a loop that asks it
   std::vector<std::tuple<size_t, int32_t, Agreement::Site>> found_;
   size_t role_ = 0;

@@ -30,9 +30,9 @@ std::vector<Naming> NamedBy(const Function& fn, const Op& op) {
   return out;
 }
 
-class Finder {
+class RingFinder {
  public:
-  Finder(const Program& program, Rings& rings) : p_(program), fn_(program.fn), rings_(rings) {}
+  RingFinder(const Program& program, Rings& rings) : p_(program), fn_(program.fn), rings_(rings) {}
 
   void Run() {
     for (size_t role = 0; role < p_.roles.size(); ++role) {
@@ -225,6 +225,6 @@ class Finder {
 
 }  // namespace
 
-Rings::Rings(const Program& program) { Finder(program, *this).Run(); }
+Rings::Rings(const Program& program) { RingFinder(program, *this).Run(); }
 
 }  // namespace tilec::ir::warp_check

@@ -6,13 +6,10 @@
 #include <cstdlib>
 #include <optional>
 
+#include "support/expr.h"
+
 namespace tilec::ir::warp_check {
 namespace {
-
-int64_t FloorDiv(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
-}
 
 // What of an op's attributes is part of its meaning.
 int64_t AttrTag(const Op& op) {

@@ -329,8 +329,8 @@ bool ReadTensor(Warp& w, const Inst& i, int l, const uint32_t* list, TensorMapIn
   return true;
 }
 
-Step TensorFault(Warp& w, const Inst& i, int l, const TmaResult& r, const TensorMapInfo& map,
-                 uint32_t offset, bool write) {
+Step CopyFault(Warp& w, const Inst& i, int l, const TmaResult& r, const TensorMapInfo& map,
+               uint32_t offset, bool write) {
   if (r.error == TmaError::kGlobal)
     return FailLane(w, i, l, kGlobalOutOfBounds, write ? "a tensor store" : "a tensor load",
                     r.row_bytes, r.address);
@@ -372,7 +372,7 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
     if (LooksAhead(w)) {
       const TmaResult r =
           TmaCheck(map, coords, false, std::nullopt, cta->smem_bytes, offset, check);
-      if (!r.ok()) return TensorFault(w, i, l, r, map, offset, false);
+      if (!r.ok()) return CopyFault(w, i, l, r, map, offset, false);
     }
     auto deliver = [&](Cta& target, Cta& signalled) {
       auto write = [=, &target](uint8_t* smem) {
@@ -388,7 +388,7 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
         if (w.judge != nullptr) w.judge->Landed(op, signalled.rank, bar_offset);
         if (r.ok())
           return CompleteTx(w, i, l, signalled, bar_offset, static_cast<uint32_t>(r.bytes));
-        TensorFault(w, i, l, r, map, offset, false);
+        CopyFault(w, i, l, r, map, offset, false);
         return false;
       });
     };
@@ -429,13 +429,13 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     if (LooksAhead(w)) {
       const TmaResult r = TmaCheck(map, coords, true, reduces ? std::optional(how) : std::nullopt,
                                    cta->smem_bytes, offset, check);
-      if (!r.ok()) return TensorFault(w, i, l, r, map, offset, true);
+      if (!r.ok()) return CopyFault(w, i, l, r, map, offset, true);
     }
     const auto land = [=, &w, &i] {
       const TmaResult r =
           !reduces ? TmaStore(map, where.data(), cta->smem, cta->smem_bytes, offset, check)
                    : TmaReduce(map, where.data(), how, cta->smem, cta->smem_bytes, offset, check);
-      if (!r.ok()) TensorFault(w, i, l, r, map, offset, true);
+      if (!r.ok()) CopyFault(w, i, l, r, map, offset, true);
       return r.ok();
     };
     if (reduces && how == TmaReduceOp::kAdd && IsFloat(map.element))

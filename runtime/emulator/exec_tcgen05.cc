@@ -30,7 +30,7 @@ Cta* PeerOf(Cta& cta) {
 namespace {
 
 // All 32 lanes are here. kNext: they are.
-Step WholeWarp(Warp& w, const Inst& i, uint32_t mask) {
+Step StepOfWholeWarp(Warp& w, const Inst& i, uint32_t mask) {
   if (w.live == ~0u) {
     const Step s = Converge(w, i, mask, ~0u);
     if (s == Step::kError) w.cta->cluster->fault.rule = Rule::kT11;
@@ -111,7 +111,7 @@ Step Allocated(Warp& w, const Inst& i, Cta& cta, uint32_t slot, uint32_t column,
   return StoreAddress(w, i, cta, slot, column) ? Step::kNext : Step::kError;
 }
 
-Step Wait(Warp& w, Wait::Kind kind, uint32_t id, uint64_t value) {
+Step WaitForMemory(Warp& w, Wait::Kind kind, uint32_t id, uint64_t value) {
   w.wait = {};
   w.wait.kind = kind;
   w.wait.id = id;
@@ -146,7 +146,8 @@ Step Meet(Warp& w, const Inst& i, PairMeeting& m, uint32_t slot, uint32_t column
                     m.line, m.columns, m.column));
   if (i.u[0] == kAlloc) {
     TensorCta &a = TensorOf(mine), &b = TensorOf(other);
-    if (a.memory.used() + n > kTensorColumns) return Wait(w, Wait::Kind::kTensorColumns, n, 0);
+    if (a.memory.used() + n > kTensorColumns)
+      return WaitForMemory(w, Wait::Kind::kTensorColumns, n, 0);
     const auto here = a.memory.Allocate(n), there = b.memory.Allocate(n);
     if (!here || !there || *here != *there)
       return TensorFault(w, i, Rule::kT1, "the CTAs of the pair have different columns left");
@@ -179,7 +180,7 @@ Step AsPair(Warp& w, const Inst& i, uint32_t slot, uint32_t column, uint32_t n) 
   m.open = true;
   m.rank = w.cta->rank, m.warp = w.index, m.line = static_cast<uint32_t>(i.line);
   m.slot = slot, m.act = i.u[0], m.column = column, m.columns = n;
-  return Wait(w, Wait::Kind::kTensorPair, 0, m.generation);
+  return WaitForMemory(w, Wait::Kind::kTensorPair, 0, m.generation);
 }
 
 Step Alloc(Warp& w, const Inst& i, bool pair) {
@@ -194,7 +195,7 @@ Step Alloc(Warp& w, const Inst& i, bool pair) {
       if (Step s = AsPair(w, i, slot, 0, n); s != Step::kNext) return s;
     } else {
       const auto column = t.memory.Allocate(n);
-      if (!column) return Wait(w, Wait::Kind::kTensorColumns, n, 0);
+      if (!column) return WaitForMemory(w, Wait::Kind::kTensorColumns, n, 0);
       if (Allocated(w, i, *w.cta, slot, *column, n) == Step::kError) return Step::kError;
     }
   }
@@ -226,7 +227,7 @@ Step Dealloc(Warp& w, const Inst& i, bool pair) {
 }  // namespace
 
 Step RunTensorAlloc(Warp& w, const Inst& i, uint32_t mask) {
-  if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
+  if (Step s = StepOfWholeWarp(w, i, mask); s != Step::kNext) return s;
   const bool pair = i.u[1] == 2;
   if (i.u[0] == kAlloc) return Alloc(w, i, pair);
   if (i.u[0] == kDealloc) return Dealloc(w, i, pair);
@@ -356,7 +357,7 @@ void LandTensorLoads(Warp& w) {
 }
 
 Step RunTensorLd(Warp& w, const Inst& i, uint32_t mask) {
-  if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
+  if (Step s = StepOfWholeWarp(w, i, mask); s != Step::kNext) return s;
   const Program& program = *w.cta->cluster->launch->program;
   const TensorTransfer& t = program.tensor[i.imm].transfer;
   TensorAddress at;
@@ -389,7 +390,7 @@ Step RunTensorLd(Warp& w, const Inst& i, uint32_t mask) {
 }
 
 Step RunTensorSt(Warp& w, const Inst& i, uint32_t mask) {
-  if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
+  if (Step s = StepOfWholeWarp(w, i, mask); s != Step::kNext) return s;
   Cluster& cluster = *w.cta->cluster;
   const Program& program = *cluster.launch->program;
   const TensorTransfer& t = program.tensor[i.imm].transfer;
@@ -414,7 +415,7 @@ Step RunTensorSt(Warp& w, const Inst& i, uint32_t mask) {
 }
 
 Step RunTensorWait(Warp& w, const Inst& i, uint32_t mask) {
-  if (Step s = WholeWarp(w, i, mask); s != Step::kNext) return s;
+  if (Step s = StepOfWholeWarp(w, i, mask); s != Step::kNext) return s;
   if (i.u[0])
     Apply(TensorOf(*w.cta).stores, w);
   else

@@ -330,7 +330,7 @@ Step RunTensorShift(Warp& w, const Inst& i, uint32_t mask) {
 
 namespace {
 
-bool ArriveAt(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset) {
+bool ArriveOnce(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset) {
   auto it = cta.mbarriers.find(offset);
   const std::string where = fmt::format("the mbarrier at shared offset {} of CTA ({},{},{})",
                                         offset, cta.id[0], cta.id[1], cta.id[2]);
@@ -397,7 +397,7 @@ Step RunTensorCommit(Warp& w, const Inst& i, uint32_t mask) {
     const bool ok = Enqueue(w, l, [&w, &i, l, targets, offset, message] {
       for (Cta* c : targets) {
         if (w.judge != nullptr) w.judge->TensorArrive(*message, c->rank, offset);
-        if (!ArriveAt(w, i, l, *c, offset)) return false;
+        if (!ArriveOnce(w, i, l, *c, offset)) return false;
       }
       return true;
     });

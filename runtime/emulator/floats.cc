@@ -86,13 +86,13 @@ uint64_t RoundBits(bool negative, U128 significand, int exponent, bool sticky, c
   return sign | code;
 }
 
-struct Parts {
+struct FloatParts {
   bool negative;
   uint64_t significand;
   int exponent;  // of the significand's last bit
 };
 
-Parts Split(double x) {
+FloatParts Split(double x) {
   const uint64_t b = Bits(x);
   const int field = static_cast<int>(b >> 52 & 0x7ff);
   const uint64_t fraction = b & 0xfffffffffffffull;
@@ -107,7 +107,7 @@ uint64_t NarrowTo(double x, const Format& f, Narrow how) {
   if (std::isinf(x)) {
     return uint64_t{negative} << f.sign_shift | (how.satfinite ? f.max_code : f.inf_code);
   }
-  const Parts p = Split(x);
+  const FloatParts p = Split(x);
   return RoundBits(p.negative, p.significand, p.exponent, false, f, how.round, how.satfinite);
 }
 
@@ -298,7 +298,7 @@ float FmaF32(float a, float b, float c, Round round) {
   if (sum == 0) return round == Round::kDown ? -0.0f : 0.0f;
   if (error == 0) return F64ToF32(sum, {.round = round});
   // Make room below the last bit and put the error there as a sticky bit: one less, if opposite.
-  const Parts p = Split(sum);
+  const FloatParts p = Split(sum);
   uint64_t significand = p.significand << 2;
   significand = (error < 0) == p.negative ? significand | 1 : significand - 1;
   return FloatOf(static_cast<uint32_t>(

@@ -4,7 +4,7 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-MBarrierStep Failed(MBarrierStep step, MBarrierError error) {
+MBarrierStep FailedStep(MBarrierStep step, MBarrierError error) {
   step.error = error;
   return step;
 }
@@ -51,8 +51,8 @@ MBarrierStep MBarrier::Finish(MBarrierStep step) {
 
 MBarrierStep MBarrier::Init(uint32_t count) {
   MBarrierStep step;
-  if (valid_) return Failed(step, MBarrierError::kAlreadyInitialized);
-  if (!CountInRange(count)) return Failed(step, MBarrierError::kCountRange);
+  if (valid_) return FailedStep(step, MBarrierError::kAlreadyInitialized);
+  if (!CountInRange(count)) return FailedStep(step, MBarrierError::kCountRange);
   *this = {};
   valid_ = true;
   expected_ = pending_ = count;
@@ -69,8 +69,8 @@ MBarrierStep MBarrier::Invalidate() {
 MBarrierStep MBarrier::ExpectTx(uint32_t bytes) {
   MBarrierStep step = Begin();
   if (!step.ok()) return step;
-  if (bytes > kMBarrierMaxTx) return Failed(step, MBarrierError::kTxRange);
-  if (!TxInRange(tx_ + bytes)) return Failed(step, MBarrierError::kTxOverflow);
+  if (bytes > kMBarrierMaxTx) return FailedStep(step, MBarrierError::kTxRange);
+  if (!TxInRange(tx_ + bytes)) return FailedStep(step, MBarrierError::kTxOverflow);
   tx_ += bytes;
   return Finish(step);
 }
@@ -78,8 +78,8 @@ MBarrierStep MBarrier::ExpectTx(uint32_t bytes) {
 MBarrierStep MBarrier::CompleteTx(uint32_t bytes) {
   MBarrierStep step = Begin();
   if (!step.ok()) return step;
-  if (bytes > kMBarrierMaxTx) return Failed(step, MBarrierError::kTxRange);
-  if (!TxInRange(tx_ - bytes)) return Failed(step, MBarrierError::kTxOverflow);
+  if (bytes > kMBarrierMaxTx) return FailedStep(step, MBarrierError::kTxRange);
+  if (!TxInRange(tx_ - bytes)) return FailedStep(step, MBarrierError::kTxOverflow);
   tx_ -= bytes;
   return Finish(step);
 }
@@ -87,10 +87,10 @@ MBarrierStep MBarrier::CompleteTx(uint32_t bytes) {
 MBarrierStep MBarrier::Arrive(uint32_t count, bool no_complete) {
   MBarrierStep step = Begin();
   if (!step.ok()) return step;
-  if (!CountInRange(count)) return Failed(step, MBarrierError::kCountRange);
-  if (count > pending_) return Failed(step, MBarrierError::kArriveUnderflow);
+  if (!CountInRange(count)) return FailedStep(step, MBarrierError::kCountRange);
+  if (count > pending_) return FailedStep(step, MBarrierError::kArriveUnderflow);
   if (no_complete && count == pending_ && tx_ == 0) {
-    return Failed(step, MBarrierError::kNoCompleteCompletes);
+    return FailedStep(step, MBarrierError::kNoCompleteCompletes);
   }
   pending_ -= count;
   return Finish(step);
@@ -99,9 +99,9 @@ MBarrierStep MBarrier::Arrive(uint32_t count, bool no_complete) {
 MBarrierStep MBarrier::ArriveExpectTx(uint32_t bytes) {
   MBarrierStep step = Begin();
   if (!step.ok()) return step;
-  if (bytes > kMBarrierMaxTx) return Failed(step, MBarrierError::kTxRange);
-  if (!TxInRange(tx_ + bytes)) return Failed(step, MBarrierError::kTxOverflow);
-  if (pending_ < 1) return Failed(step, MBarrierError::kArriveUnderflow);
+  if (bytes > kMBarrierMaxTx) return FailedStep(step, MBarrierError::kTxRange);
+  if (!TxInRange(tx_ + bytes)) return FailedStep(step, MBarrierError::kTxOverflow);
+  if (pending_ < 1) return FailedStep(step, MBarrierError::kArriveUnderflow);
   tx_ += bytes;
   pending_ -= 1;
   return Finish(step);
@@ -110,7 +110,7 @@ MBarrierStep MBarrier::ArriveExpectTx(uint32_t bytes) {
 MBarrierStep MBarrier::ArriveDrop(uint32_t count, bool no_complete) {
   const MBarrier before = *this;
   if (valid_ && CountInRange(count) && count > expected_) {
-    return Failed(Begin(), MBarrierError::kArriveUnderflow);
+    return FailedStep(Begin(), MBarrierError::kArriveUnderflow);
   }
   if (valid_ && CountInRange(count)) expected_ -= count;
   MBarrierStep step = Arrive(count, no_complete);
@@ -120,7 +120,7 @@ MBarrierStep MBarrier::ArriveDrop(uint32_t count, bool no_complete) {
 
 MBarrierStep MBarrier::ArriveDropExpectTx(uint32_t bytes) {
   const MBarrier before = *this;
-  if (valid_ && expected_ < 1) return Failed(Begin(), MBarrierError::kArriveUnderflow);
+  if (valid_ && expected_ < 1) return FailedStep(Begin(), MBarrierError::kArriveUnderflow);
   if (valid_) expected_ -= 1;
   MBarrierStep step = ArriveExpectTx(bytes);
   if (!step.ok()) *this = before;
@@ -130,7 +130,7 @@ MBarrierStep MBarrier::ArriveDropExpectTx(uint32_t bytes) {
 MBarrierStep MBarrier::IncrementPending() {
   MBarrierStep step = Begin();
   if (!step.ok()) return step;
-  if (pending_ >= kMBarrierMaxCount) return Failed(step, MBarrierError::kCountRange);
+  if (pending_ >= kMBarrierMaxCount) return FailedStep(step, MBarrierError::kCountRange);
   pending_ += 1;
   return step;
 }

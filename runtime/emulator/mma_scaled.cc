@@ -156,8 +156,8 @@ Block BlockOf(const ScaledShape& s, const Fragments& f, int row, int column, int
   return out;
 }
 
-uint32_t Output(const ScaledShape& s, const Fragments& f, int row, int column, uint32_t c_bits,
-                Arithmetic arithmetic) {
+uint32_t ScaledOutput(const ScaledShape& s, const Fragments& f, int row, int column,
+                      uint32_t c_bits, Arithmetic arithmetic) {
   const MmaValue c = DecodeF32(c_bits);
   if (const uint32_t special = Special(s, f, row, column, c); special != 0) return special;
   ExactSum exact;
@@ -203,8 +203,8 @@ void MmaScaled(const ScaledShape& shape, const uint32_t* const* a, const uint32_
   uint32_t out[4][kLanesOfWarp];
   for (int i = 0; i < 4; ++i)
     for (int lane = 0; lane < kLanesOfWarp; ++lane)
-      out[i][lane] = Output(shape, f, lane / 4 + (i >= 2 ? 8 : 0), lane % 4 * 2 + i % 2, c[i][lane],
-                            arithmetic);
+      out[i][lane] = ScaledOutput(shape, f, lane / 4 + (i >= 2 ? 8 : 0), lane % 4 * 2 + i % 2,
+                                  c[i][lane], arithmetic);
   for (int i = 0; i < 4; ++i) std::memcpy(d[i], out[i], sizeof out[i]);
 }
 

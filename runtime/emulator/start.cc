@@ -12,7 +12,7 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-uint64_t RoundUp(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
+uint64_t Aligned(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
 // The value of a special register for lane l of warp w.
 uint64_t SpecialValue(const Launch& launch, const Cta& cta, const Warp& w, Special s, uint32_t l) {
@@ -142,9 +142,9 @@ Sizes SizesOf(const Launch& l) {
   const uint32_t* b = l.config.block;
   const uint64_t warps = (uint64_t{b[0]} * b[1] * b[2] + 31) / 32;
   Sizes s;
-  s.registers = RoundUp(std::max<uint64_t>(l.program->register_bytes, 64), 64) + kFence;
-  s.local = RoundUp(l.program->local_bytes * 32, 64) + kFence;
-  s.shared = RoundUp(l.smem_total, 1024) + kFence;
+  s.registers = Aligned(std::max<uint64_t>(l.program->register_bytes, 64), 64) + kFence;
+  s.local = Aligned(l.program->local_bytes * 32, 64) + kFence;
+  s.shared = Aligned(l.smem_total, 1024) + kFence;
   s.cta = s.shared + 1024 + warps * (s.registers + s.local);
   return s;
 }
@@ -233,7 +233,7 @@ bool Cluster::Start(Launch* l, uint64_t cluster_number) {
       w.registers = per_thread;
       SetSpecials(*l, cta, w);
     }
-    at += RoundUp(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
+    at += Aligned(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
   }
   judge = nullptr;
   judged_loads = judged_writes = 0;

@@ -66,7 +66,7 @@ void WidenRows(const uint8_t* rows, int row_count, int k, uint32_t* out) {
   }
 }
 
-void Widen(Element e, const uint8_t* rows, int row_count, int k, uint32_t* out) {
+void WidenElements(Element e, const uint8_t* rows, int row_count, int k, uint32_t* out) {
   switch (ElementBytes(e)) {
     case 1:
       if (e == Element::kS8) return WidenRows<int8_t>(rows, row_count, k, out);
@@ -402,8 +402,8 @@ void MultiplyTile(const TileMath& t, const uint8_t* a, const uint8_t* b,
   CHECK(t.warps >= 1 && t.warps <= 4 && t.n % 8 == 0 && t.n >= 8 && t.n <= kMaxColumns);
   CHECK(t.k >= 1 && t.k * static_cast<int>(ElementBytes(t.a)) <= kTileRowBytes);
   Codes codes;
-  Widen(t.a, a, t.warps * 16, t.k, codes.a);
-  Widen(t.b, b, t.n, t.k, codes.b);
+  WidenElements(t.a, a, t.warps * 16, t.k, codes.a);
+  WidenElements(t.b, b, t.n, t.k, codes.b);
   if (t.d == Element::kS32) return RunInteger(t, codes, acc);
   if (t.d == Element::kF16) return RunHalf(t, codes, acc);
   RunFloat(t, codes, false, acc);

@@ -170,7 +170,7 @@ float ScaleAsFloat(bool ue4m3, uint32_t code) {
   return std::ldexp(static_cast<float>(s.magnitude), s.exponent - (ue4m3 ? 3 : 0));
 }
 
-void RunFast(MmaProduct& p) {
+void RunProduct(MmaProduct& p) {
   const MmaTask& t = *p.task;
   const uint32_t k = t.k(), scales = IsScaled(t.form.kind) ? t.form.scales : 1;
   std::vector<float> a = Floats(t.a, t.negate_a, p.a), b = Floats(t.b, t.negate_b, p.b);
@@ -402,7 +402,7 @@ MmaValue DecodeF32(uint32_t bits) { return Decode({8, 23, 127, Fields::kIeee, 0}
 void Multiply(MmaProduct& p, Arithmetic arithmetic) {
   const MmaKind kind = p.task->form.kind;
   if (kind == MmaKind::kI8) return RunIntegers(p);
-  if (arithmetic == Arithmetic::kFast) return RunFast(p);
+  if (arithmetic == Arithmetic::kFast) return RunProduct(p);
   if (kind == MmaKind::kMxf4 || kind == MmaKind::kMxf4nvf4) return MultiplyFourBits(p);
   RunWindow(p);
 }

@@ -25,8 +25,8 @@ uint32_t BitsOf(MmaFormat f) {
   return 8;
 }
 
-// Element j of 16 bytes: formats are packed from the lowest bit on, padding comes behind.
-uint32_t Element(const uint8_t* chunk, uint32_t bits, uint32_t j) {
+// ElementAt j of 16 bytes: formats are packed from the lowest bit on, padding comes behind.
+uint32_t ElementAt(const uint8_t* chunk, uint32_t bits, uint32_t j) {
   switch (bits) {
     case 32: {
       uint32_t v;
@@ -72,7 +72,7 @@ bool Gather(const MmaTask& t, bool operand_b, const TensorDescriptor& d, uint32_
         const uint8_t* chunk = chunk_at(d.MnMajor(c, k));
         if (chunk == nullptr) return false;
         for (uint32_t j = 0; j < per && c * per + j < rows; ++j)
-          codes[(c * per + j) * row_stride + k * k_stride] = Element(chunk, bits, j);
+          codes[(c * per + j) * row_stride + k * k_stride] = ElementAt(chunk, bits, j);
       }
     return true;
   }
@@ -81,7 +81,7 @@ bool Gather(const MmaTask& t, bool operand_b, const TensorDescriptor& d, uint32_
       const uint8_t* chunk = chunk_at(d.KMajor(r, c));
       if (chunk == nullptr) return false;
       for (uint32_t j = 0; j < per; ++j)
-        codes[r * row_stride + (c * per + j) * k_stride] = Element(chunk, bits, j);
+        codes[r * row_stride + (c * per + j) * k_stride] = ElementAt(chunk, bits, j);
     }
   return true;
 }

@@ -15,7 +15,7 @@
 namespace tilec::runtime::emulator {
 namespace {
 
-constexpr uint32_t kAddressMask = 0x3ffff;  // descriptors address 18 bits of shared memory
+constexpr uint32_t kWgmmaAddressMask = 0x3ffff;  // descriptors address 18 bits of shared memory
 
 bool Is8BitFloat(Element e) { return e == Element::kE4m3 || e == Element::kE5m2; }
 bool Is8BitInteger(Element e) { return e == Element::kS8 || e == Element::kU8; }
@@ -42,7 +42,7 @@ struct ChunkLayout {
   // The base offset says in which of its lines of 128 bytes the pattern begins: an H200 takes it
   // off the line that the permutation is chosen by, and changes no other bit.
   uint32_t Address(uint32_t offset) const {
-    const uint32_t at = (d.start + offset) & kAddressMask;
+    const uint32_t at = (d.start + offset) & kWgmmaAddressMask;
     const uint32_t away = d.base_offset << 7;
     return at ^ SwizzleAddress(at - away, d.swizzle_bytes) ^ (at - away);
   }
@@ -134,7 +134,7 @@ bool FetchOperand(uint64_t bits, bool mn_major, int rows, SharedView smem, const
   return true;
 }
 
-bool Refuse(std::string* error, std::string why) {
+bool RefuseWgmma(std::string* error, std::string why) {
   *error = std::move(why);
   return false;
 }
@@ -156,26 +156,26 @@ bool ValidateWgmmaShape(const WgmmaShape& s, std::string* error) {
   } else if (Is8BitInteger(s.a)) {
     types_ok = Is8BitInteger(s.b) && s.d == Element::kS32;
   }
-  if (!types_ok) return Refuse(error, fmt::format("wgmma has no types {}", types()));
+  if (!types_ok) return RefuseWgmma(error, fmt::format("wgmma has no types {}", types()));
   if (s.n < 8 || s.n > 256 || s.n % 8 != 0) {
-    return Refuse(error, fmt::format("n is {}: it must be a multiple of 8 in 8…256", s.n));
+    return RefuseWgmma(error, fmt::format("n is {}: it must be a multiple of 8 in 8…256", s.n));
   }
   if (s.d == Element::kS32 && s.n > 32 && s.n % 16 != 0) {
-    return Refuse(error,
-                  fmt::format("n is {}: above 32, integer wgmma needs a multiple of 16", s.n));
+    return RefuseWgmma(error,
+                       fmt::format("n is {}: above 32, integer wgmma needs a multiple of 16", s.n));
   }
   if ((s.transpose_a || s.transpose_b) && !Is16BitFloat(s.a)) {
-    return Refuse(error,
-                  fmt::format("{} operands are K-major only: the transpose must be 0", types()));
+    return RefuseWgmma(
+        error, fmt::format("{} operands are K-major only: the transpose must be 0", types()));
   }
   if (s.transpose_a && s.a_in_registers) {
-    return Refuse(error, "an A operand in registers cannot be transposed");
+    return RefuseWgmma(error, "an A operand in registers cannot be transposed");
   }
   if ((s.negate_a || s.negate_b) && s.d == Element::kS32) {
-    return Refuse(error, "integer wgmma has no negated operands");
+    return RefuseWgmma(error, "integer wgmma has no negated operands");
   }
   if (s.satfinite && s.d != Element::kS32) {
-    return Refuse(error, ".satfinite belongs to integer wgmma only");
+    return RefuseWgmma(error, ".satfinite belongs to integer wgmma only");
   }
   return true;
 }
@@ -184,12 +184,12 @@ bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error) 
   constexpr uint64_t kReserved =
       0xc000ull | 0xc0000000ull | 0x1c00000000000ull | 0x3ff0000000000000ull;
   if (bits & kReserved) {
-    return Refuse(error, fmt::format("reserved bits 0x{:x} are set", bits & kReserved));
+    return RefuseWgmma(error, fmt::format("reserved bits 0x{:x} are set", bits & kReserved));
   }
   out->base_offset = static_cast<uint32_t>(bits >> 49 & 7);
   if (out->base_offset != 0 && bits >> 62 == 0) {
-    return Refuse(error,
-                  fmt::format("base offset is {} although nothing is swizzled", out->base_offset));
+    return RefuseWgmma(
+        error, fmt::format("base offset is {} although nothing is swizzled", out->base_offset));
   }
   constexpr uint32_t kSpans[4] = {0, 128, 64, 32};
   out->start = static_cast<uint32_t>(bits & 0x3fff) << 4;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kTile = 16384;
 
-Case Start(const Variant& v, const std::string& suffix = "") {
+Case StartCopy(const Variant& v, const std::string& suffix = "") {
   Case c;
   c.name = v.Text() + suffix;
   c.ctas = 1;
@@ -65,7 +65,7 @@ std::string Init(uint32_t bytes, bool cluster) {
 void OldCopies(const Variant& v, std::vector<Case>* out) {
   if (v.Has("mbarrier")) {
     if (v.Has("shared::cta")) return;
-    Case c = Start(v);
+    Case c = StartCopy(v);
     c.body += fmt::format(
         "setp.ne.u32 %q, %t, 0;\n@%q bra I;\nmbarrier.init.shared::cta.b64 [%b], {};\n"
         "I:\nbar.sync 0;\n",
@@ -87,7 +87,8 @@ void OldCopies(const Variant& v, std::vector<Case>* out) {
     if (group && size != 16) continue;
     for (int source : {-1, 0, size / 2}) {
       if (group && source >= 0) continue;
-      Case c = Start(v, group ? "" : fmt::format(" {} of {}", source < 0 ? size : source, size));
+      Case c =
+          StartCopy(v, group ? "" : fmt::format(" {} of {}", source < 0 ? size : source, size));
       c.body += fmt::format(
           "mad.lo.u32 %a, %t, 16, %s;\nmul.wide.u32 %zw, %t, 16;\n"
           "add.u64 %zw, %zw, %mem;\n{} [%a], [%zw], {}{};\n",
@@ -103,7 +104,7 @@ void OldCopies(const Variant& v, std::vector<Case>* out) {
 
 void Bulk(const Variant& v, std::vector<Case>* out) {
   if (v.Has("prefetch")) {
-    Case c = Start(v);
+    Case c = StartCopy(v);
     c.body += v.Text() + " [%gm], 1024;\n" + kDump;
     if (!v.Has("tensor")) out->push_back(std::move(c));
     return;
@@ -111,7 +112,7 @@ void Bulk(const Variant& v, std::vector<Case>* out) {
   const std::string text = v.Text();
   if (v.opcode == "cp" && v.mods[1] == "bulk" && v.mods[2] == "shared::cluster" &&
       v.Has("shared::cta")) {
-    Case c = Start(v);  // to the other CTA of the cluster
+    Case c = StartCopy(v);  // to the other CTA of the cluster
     c.ctas = c.cluster = 2;
     c.body += kFill + Init(4096, true) +
               "mov.u32 %x0, %cluster_ctarank;\nxor.b32 %x0, %x0, 1;\n"
@@ -123,7 +124,7 @@ void Bulk(const Variant& v, std::vector<Case>* out) {
     return;
   }
   if (v.Has("mbarrier::complete_tx::bytes")) {
-    Case c = Start(v);
+    Case c = StartCopy(v);
     const bool multi = v.Has("multicast::cluster");
     if (multi) c.ctas = c.cluster = 2;
     c.body += Init(2064, multi);
@@ -137,7 +138,7 @@ void Bulk(const Variant& v, std::vector<Case>* out) {
     out->push_back(std::move(c));
     return;
   }
-  Case c = Start(v);
+  Case c = StartCopy(v);
   c.uses_memory = true;
   c.body += kFill;
   c.body += "setp.ne.u32 %q, %t, 0;\n@%q bra J;\nadd.u64 %gm, %gm, 64;\n" + text +
@@ -146,7 +147,7 @@ void Bulk(const Variant& v, std::vector<Case>* out) {
 }
 
 void Groups(const Variant& v, std::vector<Case>* out) {
-  Case c = Start(v);
+  Case c = StartCopy(v);
   c.uses_memory = true;
   c.body += kFill;
   c.body +=
@@ -204,7 +205,7 @@ void TensorCase(const Variant& v, int rank, const TensorTest& test, std::vector<
   if (test.rows != 4) suffix += fmt::format(" rows {}", test.rows);
   if (test.nan) suffix += " nan";
   if (test.offset != 0) suffix += fmt::format(" at {}", test.offset);
-  Case c = Start(v, suffix);
+  Case c = StartCopy(v, suffix);
   c.maps.push_back(map);
   c.body += "mov.b64 %m0, map0;\ncvta.param.u64 %m0, %m0;\n";
   c.body += fmt::format("add.u32 %a, %s, {};\n", test.offset);

@@ -21,7 +21,7 @@ constexpr const char* kSetUp =
     "st.shared.v2.b64 [%sm], {%c0, %c1};\nst.shared.v2.b64 [%sm+16], {%c2, %c3};\n"
     "st.local.v2.b64 [%lm], {%c0, %c1};\nst.local.v2.b64 [%lm+16], {%c2, %c3};\n";
 
-Case Start(const Variant& v) {
+Case StartAccess(const Variant& v) {
   Case c;
   c.name = v.Text();
   c.declarations = kPlaces;
@@ -57,7 +57,7 @@ void Load(const Variant& v, std::vector<Case>* out) {
   if (bits * lanes > 256 || (lanes == 8 && bits < 32)) return;
   const std::string space = Space(v);
   if (space == "param" && bits * lanes > 64) return;
-  Case c = Start(v);
+  Case c = StartAccess(v);
   if (space == "const") {
     c.declarations +=
         ".const .align 32 .b32 table[8] = {1, 2, 0x80000000, 0xfedcba98, 5, 6, 7, 8};\n";
@@ -91,7 +91,7 @@ void Store(const Variant& v, std::vector<Case>* out) {
   const int bits = TypeBits(type), lanes = Lanes(v);
   if (bits * lanes > 256 || (lanes == 8 && bits < 32)) return;
   const std::string space = Space(v);
-  Case c = Start(v);
+  Case c = StartAccess(v);
   c.out_bytes = 32;
   c.uses_memory = true;
   const int wide = std::max(bits, 16);
@@ -111,7 +111,7 @@ void Atomic(const Variant& v, std::vector<Case>* out) {
   const int bits = TypeBits(type);
   const std::string space = Space(v);
   const bool swap = v.Has("cas"), result = v.opcode == "atom";
-  Case c = Start(v);
+  Case c = StartAccess(v);
   c.uses_memory = true;
   c.inputs = {type, type, type};
   const std::string scope_space = space == "shared::cluster" ? "shared" : space;
@@ -134,7 +134,7 @@ void Atomic(const Variant& v, std::vector<Case>* out) {
 }
 
 void Addresses(const Variant& v, std::vector<Case>* out) {
-  Case c = Start(v);
+  Case c = StartAccess(v);
   if (v.opcode == "isspacep") {
     c.declarations += ".reg .pred %p;\n.reg .b64 %a;\n.reg .b32 %r, %one;\n";
     c.body += "mov.u32 %r, 0;\n";
@@ -195,7 +195,7 @@ void Addresses(const Variant& v, std::vector<Case>* out) {
 
 // Without effect on values: that they are accepted and harmless is all there is to see.
 void Hints(const Variant& v, std::vector<Case>* out) {
-  Case c = Start(v);
+  Case c = StartAccess(v);
   c.declarations += ".reg .b64 %policy;\n";
   std::string text = v.Text();
   if (v.opcode == "createpolicy") {

@@ -8,9 +8,9 @@
 namespace tilec::fuzz {
 namespace {
 
-class Maker : KernelMaker {
+class BranchMaker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 37 + 5) {}
+  explicit BranchMaker(uint64_t seed) : KernelMaker(seed, seed * 37 + 5) {}
 
   TileProgram Run() {
     Say("    ", "var acc: f32[64, 64] = 0");
@@ -133,6 +133,6 @@ class Maker : KernelMaker {
 
 }  // namespace
 
-TileProgram GenerateBranches(uint64_t seed) { return Maker(seed).Run(); }
+TileProgram GenerateBranches(uint64_t seed) { return BranchMaker(seed).Run(); }
 
 }  // namespace tilec::fuzz

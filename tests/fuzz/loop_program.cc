@@ -10,9 +10,9 @@
 namespace tilec::fuzz {
 namespace {
 
-class Maker {
+class LoopMaker {
  public:
-  Maker(uint64_t seed, bool pins)
+  LoopMaker(uint64_t seed, bool pins)
       : rng_(seed * 2 + 1), pin_rng_(seed * 7 + 3), move_rng_(seed * 11 + 5), pins_(pins) {
     program_.seed = seed;
   }
@@ -233,6 +233,6 @@ class Maker {
 
 }  // namespace
 
-TileProgram GenerateLoop(uint64_t seed, bool pins) { return Maker(seed, pins).Run(); }
+TileProgram GenerateLoop(uint64_t seed, bool pins) { return LoopMaker(seed, pins).Run(); }
 
 }  // namespace tilec::fuzz

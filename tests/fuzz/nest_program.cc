@@ -8,9 +8,9 @@
 namespace tilec::fuzz {
 namespace {
 
-class Maker : KernelMaker {
+class NestMaker : KernelMaker {
  public:
-  Maker(uint64_t seed, bool tiles) : KernelMaker(seed, seed * 13 + 7), tiles_(tiles) {}
+  NestMaker(uint64_t seed, bool tiles) : KernelMaker(seed, seed * 13 + 7), tiles_(tiles) {}
 
   TileProgram Run() {
     const int outer = 1 + rng_.Below(2);
@@ -121,7 +121,7 @@ class Maker : KernelMaker {
 
 }  // namespace
 
-TileProgram GenerateNest(uint64_t seed) { return Maker(seed, false).Run(); }
-TileProgram GenerateNestOfTiles(uint64_t seed) { return Maker(seed, true).Run(); }
+TileProgram GenerateNest(uint64_t seed) { return NestMaker(seed, false).Run(); }
+TileProgram GenerateNestOfTiles(uint64_t seed) { return NestMaker(seed, true).Run(); }
 
 }  // namespace tilec::fuzz

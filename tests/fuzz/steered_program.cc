@@ -8,9 +8,9 @@
 namespace tilec::fuzz {
 namespace {
 
-class Maker : KernelMaker {
+class SteeredMaker : KernelMaker {
  public:
-  explicit Maker(uint64_t seed) : KernelMaker(seed, seed * 29 + 11) {}
+  explicit SteeredMaker(uint64_t seed) : KernelMaker(seed, seed * 29 + 11) {}
 
   TileProgram Run() {
     const std::string facts = rng_.Chance(12) ? " strided(any)" : "";
@@ -149,6 +149,6 @@ class Maker : KernelMaker {
 
 }  // namespace
 
-TileProgram GenerateSteered(uint64_t seed) { return Maker(seed).Run(); }
+TileProgram GenerateSteered(uint64_t seed) { return SteeredMaker(seed).Run(); }
 
 }  // namespace tilec::fuzz
