@@ -146,6 +146,27 @@ def _sequences_back(make, b=8, t=4096):
                steps=[(of + "history", [*"WKVAB", "state_in", "states"], {}),
                       (of + "back", [*"RWKVAB", "dY", "states", "work", "dstate_out"]
                        + [x[0] for x in grads], {})])
+    of, fore = "std/models/rwkv7_chunks_backward.tile:rwkv7_", "std/models/rwkv7_chunks.tile:rwkv7_"
+    chunk, ends = (b, h, t // 64, d, d), (b, h, t // 64 + 1, d, d)
+    made = ("P", "U", "Q", "Y0", "sa", "dsa")
+    yield make("rwkv7_chunks_back_8x4096x32x64", of + "outer",
+               [(x, *each, "in") for x in (*"RWKVAB", "dY")]
+               + [("state_in", *state, "in"), ("dstate_out", *state, "in")]
+               + [(x, *each, "out") for x in made]
+               + [(x, "bf16", chunk, "out") for x in ("M", "S", "behind")]
+               + [("before", "bf16", ends, "out"), ("total", "f32", chunk[:-1], "out")] + grads, {},
+               "rwkv7_chunks_back",
+               fill={"A": ("small",), "B": ("small",), "W": ("decay",)},
+               touched=dict.fromkeys((*made, "M", "S", "behind", "before", "total"), 0),
+               steps=[(fore + "parts", [*"WKVAB", "P", "U"], {}),
+                      (fore + "chunks", [*"RWKVBPUQ", "Y0", "M", "S", "total"], {}),
+                      (of + "before", ["P", "U", "M", "S", "total", "state_in", "before", "sa"],
+                       {}),
+                      (of + "behind", ["Q", "M", "total", "dY", "dstate_out", "behind",
+                                       "dstate_in"], {}),
+                      (of + "rows", [*"RWKAB", "dY", "behind", "dsa", "dV"], {}),
+                      (of + "outer", [*"RWKVAB", "sa", "before", "behind", "dsa", "dY", "dR", "dW",
+                                      "dK", "dA", "dB"], {})])
     d, chunks = 128, t // 64
     each, gate = ("bf16", (b, h, t, d)), ("f32", (b, h, t))
     kept = ("bf16", (b, h, chunks, d, d), "out")

@@ -332,6 +332,7 @@ PEERS = {
     "attention_sinks": {"cudnn": _without_sink},
     "retention": _COPY, "gated_delta": _COPY, "gated_delta_chunks": _COPY, "rwkv7": _COPY,
     "rwkv7_chunks": _COPY, "selective_scan": _COPY, "selective_back": _COPY, "rwkv7_back": _COPY,
+    "rwkv7_chunks_back": _COPY,
     "gated_delta_back": _COPY, "faded_sum": _COPY, "group_norm_dx": _COPY,
     "fft": {"torch": _fft, "copy": copy},
     "max_pool": {"torch": _pool, "copy": copy}, "max_pool_back": _COPY,
@@ -359,7 +360,8 @@ ANSWERS = {
     "linear_loss": lambda t, c: _linear_loss(t, c, torch.Tensor.float),
     "attention_sinks": _answer_sink, "retention": _retention, "gated_delta": _gated_delta,
     "gated_delta_chunks": _gated_delta, "gated_delta_back": _gated_delta_back, "rwkv7": _rwkv7,
-    "rwkv7_chunks": _rwkv7, "rwkv7_back": _rwkv7_back, "selective_scan": _selective,
+    "rwkv7_chunks": _rwkv7, "rwkv7_back": _rwkv7_back, "rwkv7_chunks_back": _rwkv7_back,
+    "selective_scan": _selective,
     "selective_back": _selective_back, "faded_sum": _faded_sum, "group_norm_dx": _group_norm_dx,
     "fft": _answer_fft,
     "max_pool": lambda t, c: [F.max_pool2d(_first(t["X"].float()), 3, 2, 1).permute(0, 2, 3, 1)],
@@ -387,6 +389,7 @@ SEEN = {
     "selective_scan": lambda t, y: [y[0, :, :64]], "faded_sum": lambda t, o: [o[0, :, 0][None]],
     "selective_back": lambda t, h, work, dx, ddt, da, db, dc, dbias, dskip: [
         dx[0, :, :64], ddt[0, :, :64], da[0, :64], dbias[0, :64], dskip[0, :64]],
+    "rwkv7_chunks_back": lambda t, *all: [x[0, :, :2] for x in all[-7:-1]] + [all[-1][0, :2]],
     "rwkv7_back": lambda t, states, work, *all: [x[0, :, :2] for x in all[:6]] + [all[6][0, :2]],
     "gated_delta_back": lambda t, w, u, rows, du, dr, g, s, ds, dq, dk, dv, dbeta, ddecay: [
         x[0, :2] for x in (dq, dk, dv, dbeta.sum(0), ddecay.sum(0))],
