@@ -12,9 +12,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,16 +33,62 @@ std::string TextOfFile(const std::filesystem::path& path) {
   return text.str();
 }
 
+bool IsNameByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+// The words with which a line begins, one behind the other.
+std::string_view FirstWord(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() && IsNameByte(text[end])) ++end;
+  return text.substr(0, end);
+}
+bool Skip(std::string_view* text, std::string_view word) {
+  if (FirstWord(*text) != word || text->size() == word.size()) return false;
+  text->remove_prefix(word.size() + 1);
+  return true;
+}
+// The name at the end of `text`, where something of a type stands before it; else nothing.
+std::string_view LastName(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0 && IsNameByte(text[begin - 1])) --begin;
+  const bool typed = begin > 0 && std::string_view(" &*>").find(text[begin - 1]) != text.npos;
+  return typed ? text.substr(begin) : std::string_view();
+}
+
+// What the line declares at its left margin.
+OwnName Declared(std::string_view line) {
+  for (std::string_view word : {"namespace", "typedef", "return", "public", "private", "case", "if",
+                                "for", "while", "else", "extern"})
+    if (FirstWord(line) == word) return {};
+  if (Skip(&line, "using")) {
+    const std::string_view name = FirstWord(line), rest = line.substr(name.size());
+    if (!rest.starts_with(" = ")) return {};
+    return {std::string(name), std::string(rest.substr(3))};
+  }
+  if (line.starts_with("template")) {
+    const size_t end = line.find("> ");
+    if (end == line.npos) return {};
+    line.remove_prefix(end + 2);
+  }
+  bool type = false;
+  for (std::string_view word : {"enum", "struct", "class", "union"})
+    type = Skip(&line, word) || type;
+  if (type) return {std::string(FirstWord(line)), ""};
+  std::string_view begin = line;
+  while (Skip(&begin, "inline") || Skip(&begin, "static")) {
+  }
+  const std::string_view first = FirstWord(begin);
+  const size_t end = line.find_first_of("(={;");
+  if (end == line.npos) return {};
+  std::string_view before = line.substr(0, end);
+  if (line[end] == '(') return {std::string(LastName(before)), ""};  // a function
+  if (first != "constexpr" && first != "const" && first != "thread_local") return {};
+  if (before.ends_with(' ')) before.remove_suffix(1);
+  while (before.ends_with(']')) before = before.substr(0, before.rfind('['));
+  return {std::string(LastName(before)), ""};
+}
+
 // What a file declares at the left margin of its anonymous namespaces, or as static.
 std::vector<OwnName> OwnNames(const std::string& text) {
-  static const std::regex kType(
-      R"(^(?:template.*> )?(?:struct|class|enum class|enum|union) (\w+).*)");
-  static const std::regex kAlias(R"(^using (\w+) = (.*))");
-  static const std::regex kStatement(
-      R"(^(?:namespace|using|typedef|return|template|public|private|case|if|for|while|else|extern)\b.*)");
-  static const std::regex kVariable(
-      R"(^(?:inline |static )*(?:constexpr|const|thread_local)\b[^(={;]*[ &*>](\w+)(?:\[[^\]]*\])* ?[={;].*)");
-  static const std::regex kFunction(R"(^[\w:<>,&*\[\] ]*[ &*>](\w+)\(.*)");
   std::vector<OwnName> names;
   std::istringstream in(text);
   bool anonymous = false;
@@ -53,14 +99,9 @@ std::vector<OwnName> OwnNames(const std::string& text) {
     if (line == "}  // namespace") anonymous = false;
     if (line.empty() || !std::isalpha(static_cast<unsigned char>(line[0]))) continue;
     if (!anonymous && !line.starts_with("static ")) continue;
-    std::smatch m;
-    if (std::regex_match(line, m, kAlias)) {
-      names.push_back({m[1], m[2], number});
-    } else if (std::regex_match(line, m, kType) ||
-               (!std::regex_match(line, kStatement) &&
-                (std::regex_match(line, m, kVariable) || std::regex_match(line, m, kFunction)))) {
-      names.push_back({m[1], "", number});
-    }
+    OwnName own = Declared(line);
+    own.line = number;
+    if (!own.name.empty()) names.push_back(std::move(own));
   }
   return names;
 }
