@@ -219,6 +219,7 @@ class Bench:
     def errors(self, case, tensors, start, contestants):
         import buffers
         import peers
+        import report
         buffers.reset(case, tensors, start)
         answer = peers.Answer(tensors, case)
         out = {}
@@ -229,6 +230,9 @@ class Bench:
             result = c.calls[0]()
             self.torch.cuda.synchronize()
             out[c.name] = answer.error(result)
+            if len(answer.by_result) > 1 and out[c.name] > report.TOLERANCE:
+                print(f"{case.id}: {c.name}: result by result off by "
+                      + ", ".join(f"{e:.1e}" for e in answer.by_result), flush=True)
         return out
 
     def run(self, case, tunes):

@@ -198,11 +198,12 @@ class Answer:
         found = list(found) if isinstance(found, (tuple, list)) else [found]
         if self.seen:
             found = self.seen(self.tensors, *found)
-        worst = 0.0
+        self.by_result = []
         for result, value, norm in zip(found, self.values, self.norms, strict=True):
             if not bool(torch.isfinite(result.float()).all()):
                 return float("inf")
             if self.part is not None:
                 result = result[self.part]
-            worst = max(worst, (result.to(value.dtype) - value).double().norm().item() / norm)
-        return worst
+            off = (result.to(value.dtype) - value).double().norm().item()
+            self.by_result.append(off / norm)
+        return max(self.by_result)
