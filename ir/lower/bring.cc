@@ -144,6 +144,17 @@ void LeaveUnknown(const Function& fn, LayoutPlan* plan) {
   }
 }
 
+// Does a CTA walk over tiles, and so over whole runs of the loop that loads? Then the engine is a
+// tile ahead, and threads, which await memory in each turn, are not.
+bool OfManyTiles(const Function& fn, const Op& load) {
+  const OpId loop = fn.blocks[load.block].parent;
+  if (!loop.valid() || fn.ops[loop].kind != OpKind::kFor) return true;
+  const OpId around = fn.blocks[fn.ops[loop].block].parent;
+  return around.valid() && fn.ops[around].kind != OpKind::kParallel;
+}
+
+// Narrow rows are brought beside wide ones that hide the threads' latency. Where all are narrow (a
+// product of thin K), only for a CTA's single tile: there the engine's latency is as plain to see.
 void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
   std::vector<OpId> narrow;
   std::map<BlockId, int64_t> beside;  // bytes that engines copy in an iteration
@@ -161,9 +172,12 @@ void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
     else
       beside[fn.ops[id].block] += tile.elements() * size;
   }
-  for (OpId id : narrow)
-    if (beside[fn.ops[id].block] >= target.lowering.beside_narrow_bytes)
+  for (OpId id : narrow) {
+    const int64_t others = beside[fn.ops[id].block];
+    if (others >= target.lowering.beside_narrow_bytes ||
+        (others == 0 && !OfManyTiles(fn, fn.ops[id])))
       plan->loads.at(id).threads = true;
+  }
 }
 
 }  // namespace
