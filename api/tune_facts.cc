@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/layout.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/queries.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/extract.h"
