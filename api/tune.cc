@@ -32,18 +32,17 @@ namespace tilec::api {
 
 namespace {
 
-constexpr size_t kMostRated = 600;         // points rated by bounds
-constexpr size_t kLowered = 6;             // points that are lowered, besides the default
-constexpr size_t kTried = 20;              // points whose lowering is tried
-constexpr size_t kTriedForFit = 60;        // … while none fits
-constexpr size_t kInVain = 6;              // points in a row that are no better than the best
-constexpr double kAsGood = 0.02;           // what the model cannot tell apart
-constexpr double kWaste = 0.05;            // steps of work done in vain
-constexpr size_t kAsked = 4;               // programs that ptxas is asked of
-constexpr size_t kAskedSmaller = 8;        // … where those and the default spill
-constexpr double kThroughRegisters = 2;    // bounds do not say what taking sums apart costs
-constexpr size_t kStarts = 4;              // of descents, from a grid of round values
-constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
+constexpr size_t kMostRated = 600;       // points rated by bounds
+constexpr size_t kLowered = 6;           // points that are lowered, besides the default
+constexpr size_t kTried = 20;            // points whose lowering is tried
+constexpr size_t kTriedForFit = 60;      // … while none fits
+constexpr size_t kInVain = 6;            // points in a row that are no better than the best
+constexpr double kAsGood = 0.02;         // what the model cannot tell apart
+constexpr double kWaste = 0.05;          // steps of work done in vain
+constexpr size_t kAsked = 4;             // programs that ptxas is asked of
+constexpr size_t kAskedSmaller = 8;      // … where those and the default spill
+constexpr double kThroughRegisters = 2;  // bounds do not say what taking sums apart costs
+constexpr size_t kStarts = 4;            // of descents, from a grid of round values
 
 using Point = std::vector<size_t>;  // index into each axis
 
@@ -92,62 +91,74 @@ class Search {
     for (const auto& [point, rating] : rated_)
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
         least_flops_ = rating.form.whole_flops;
-    const std::vector<Candidate> order = Order(standard);
-    for (size_t i = 1; i < order.size() && i <= kRest; ++i)
-      choice.rest.push_back({.values = ValuesOf(order[i].point), .time = {.ms = order[i].ms}});
-    std::optional<double> default_ms, best_ms;
-    std::optional<TunePoint> leanest;  // of those that are taken to spill
+    order_ = Order(standard);
+    for (size_t i = 1; i < order_.size() && i <= kRest; ++i)
+      choice.rest.push_back({.values = ValuesOf(order_[i].point), .time = {.ms = order_[i].ms}});
+    {
+      const Ahead ahead(asked_.choosing_threads, 1, std::min(order_.size(), kTried),
+                        [&](size_t i) { Become(order_[i].point); });
+      choice.lowered = LookOn(std::nullopt);
+    }
+    if (choice.lowered.empty() && leanest_) {
+      if (!leanest_->is_default) choice.values = leanest_->values;
+      choice.lowered.push_back(*std::move(leanest_));
+    }
+    if (choice.lowered.empty() || choice.lowered[0].lacks > 0) return choice;
+    choice.values = Choose(choice.lowered, standard, &choice.lowered);
+    return choice;
+  }
+
+ private:
+  // The next points of the order are lowered, as long as one may be better than `best_ms`. Best
+  // first. Those that lack registers are passed over, and the leanest of them kept.
+  std::vector<TunePoint> LookOn(std::optional<double> best_ms) {
+    std::vector<TunePoint> found;
     size_t in_vain = 0, tried = 0;
-    std::optional<Ahead> ahead(std::in_place, asked_.choosing_threads, 1,
-                               std::min(order.size(), kTried),
-                               [&](size_t i) { Become(order[i].point); });
-    for (const Candidate& candidate : order) {
-      const bool fits = !choice.lowered.empty() || !leanest;
-      if (choice.lowered.size() > kLowered || in_vain >= kInVain ||
-          ++tried > (fits ? kTried : kTriedForFit))
+    for (; next_ < order_.size(); ++next_) {
+      const Candidate& candidate = order_[next_];
+      const bool fits = !found.empty() || !leanest_;
+      if (found.size() > kLowered || in_vain >= kInVain || ++tried > (fits ? kTried : kTriedForFit))
         break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
-      const bool is_default = candidate.point == standard;
+      const bool is_default = next_ == 0;
       std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
       if (lowered->lacks > 0) {
-        if (!leanest || lowered->lacks < leanest->lacks) leanest = std::move(lowered);
+        if (!leanest_ || lowered->lacks < leanest_->lacks) leanest_ = std::move(lowered);
         continue;
       }
       ++in_vain;
-      if (is_default) default_ms = lowered->time.ms;
+      if (is_default) default_ms_ = lowered->time.ms;
       if (is_default || !best_ms || lowered->time.ms < *best_ms) {
         best_ms = lowered->time.ms;
         in_vain = 0;
       }
-      choice.lowered.push_back(std::move(*lowered));
+      found.push_back(std::move(*lowered));
     }
-    ahead.reset();
-    std::stable_sort(choice.lowered.begin(), choice.lowered.end(),
-                     [](const TunePoint& a, const TunePoint& b) {
-                       return std::tie(a.time.ms, a.time.cycles_per_cta) <
-                              std::tie(b.time.ms, b.time.cycles_per_cta);
-                     });
-    if (choice.lowered.empty() && leanest) {
-      if (!leanest->is_default) choice.values = leanest->values;
-      choice.lowered.push_back(*std::move(leanest));
-    }
-    if (choice.lowered.empty() || choice.lowered[0].lacks > 0) return choice;
-    choice.values = Choose(choice.lowered, default_ms, standard, &choice.lowered);
-    return choice;
+    Sort(&found);
+    return found;
+  }
+  static void Sort(std::vector<TunePoint>* points) {
+    std::stable_sort(points->begin(), points->end(), [](const TunePoint& a, const TunePoint& b) {
+      return std::tie(a.time.ms, a.time.cycles_per_cta) <
+             std::tie(b.time.ms, b.time.cycles_per_cta);
+    });
+  }
+  static std::optional<double> BestOf(const std::vector<TunePoint>& sorted) {
+    return sorted.empty() ? std::nullopt : std::optional(sorted[0].time.ms);
   }
 
- private:
-  // The best point by the model, unless ptxas spills of it: then the best of the others. Where all
-  // of them spill, the default too, one that is smaller; the defaults stand if those spill as well.
-  frontend::Values Choose(std::vector<TunePoint> points, std::optional<double> default_ms,
-                          const Point& standard, std::vector<TunePoint>* lowered) {
+  // The best point by the model, unless ptxas spills of it: then the best of the others, and of
+  // what comes after them. Where all spill, the default too, one that is smaller; the defaults
+  // stand if those spill as well.
+  frontend::Values Choose(std::vector<TunePoint> points, const Point& standard,
+                          std::vector<TunePoint>* lowered) {
     bool default_spills = false;
     while (!points.empty()) {
       const auto best = points.begin() + (&Nearest(points) - points.data());
-      const bool better = !default_ms || best->time.ms < (1 - Margin(*best)) * *default_ms;
+      const bool better = !default_ms_ || best->time.ms < (1 - Margin(*best)) * *default_ms_;
       if (!best->is_default && !better && !default_spills) {
         const auto standard = std::find_if(points.begin(), points.end(),
                                            [](const TunePoint& p) { return p.is_default; });
@@ -159,6 +170,12 @@ class Search {
       if (Assembles(*best)) return best->is_default ? frontend::Values() : std::move(best->values);
       default_spills = default_spills || best->is_default;
       points.erase(best);
+      if (questions_ >= most_questions_) continue;
+      for (TunePoint& more : LookOn(BestOf(points))) {
+        lowered->push_back(more);
+        points.push_back(std::move(more));
+      }
+      Sort(&points);
     }
     return default_spills ? Smaller(standard, lowered) : frontend::Values();
   }
@@ -462,7 +479,8 @@ class Search {
     const ir::Target asked =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
     AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
-    const scheduler::LaunchShape shape = ShapeOf(warps, copies);
+    scheduler::LaunchShape shape = ShapeOf(warps, target_, names_, copies);
+    if (copies.written <= 1) shape.leaves += StoredByThreads(warps, target_);
     out.awaits = shape.awaits;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);
     out.time.ms *= CutLines(clean, target_);
@@ -521,26 +539,6 @@ class Search {
     return program;
   }
 
-  scheduler::LaunchShape ShapeOf(const ir::Function& warps, const scheduler::Asked& copies) const {
-    scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
-    shape.lines = copies.lines;
-    shape.written = copies.written;
-    shape.leaves = copies.leaves;
-    if (const auto grid = Eval(warps.launch.grid, All(warps))) shape.ctas = *grid;
-    if (!ir::HasSmAlone(warps, target_))
-      shape.per_sm = warps.launch.ctas_per_sm > 1
-                         ? warps.launch.ctas_per_sm
-                         : target_.CtasPerSm(32 * warps.launch.warps, kThreadRegisters,
-                                             warps.launch.smem_bytes);
-    shape.awaits = AwaitsCopies(warps);
-    return shape;
-  }
-  Bindings All(const ir::Function& fn) const {
-    Bindings all = fn.statics;
-    for (const auto& [name, value] : names_) all[name] = value;
-    return all;
-  }
-
   const Loaded& loaded_;
   const frontend::Signature& signature_;
   const Call& call_;
@@ -556,6 +554,10 @@ class Search {
   };
   std::map<Point, Rating> rated_;
   double least_flops_ = 0;
+  std::vector<Candidate> order_;      // what bounds say, the default first …
+  size_t next_ = 0;                   // … of which so many were looked at
+  std::optional<TunePoint> leanest_;  // of those that are taken to spill
+  std::optional<double> default_ms_;
   size_t questions_ = 0, most_questions_ = kAsked;  // to ptxas
   std::map<Point, bool> answers_;
 };

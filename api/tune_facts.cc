@@ -1,11 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tune_facts.h"
 
+#include <algorithm>
+
+#include "ir/layout.h"
+#include "ir/lower/columns_wanted.h"
 #include "ir/queries.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/extract.h"
 
 namespace tilec::api {
+
+namespace {
+
+constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
+constexpr int64_t kLanes = 32;
+
+// Elements that stand next to each other of what a warp stores at once.
+int64_t RunOfWarp(const ir::Layout& layout, int64_t vector) {
+  int64_t run = vector, lanes = 1;
+  for (const ir::LayoutDigit& digit : layout.thread) {
+    if (digit.dim == layout.rank - 1 && digit.stride == run) run *= digit.extent;
+    if ((lanes *= digit.extent) >= kLanes) break;
+  }
+  return run;
+}
+
+}  // namespace
 
 double CutLines(const ir::Function& fn, const ir::Target& target) {
   bool cut = false, products = false;
@@ -30,6 +51,47 @@ double AskedFor(const ir::Function& warps) {
     all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
   }
   return all > 0 ? own / all : 1;
+}
+
+scheduler::LaunchShape ShapeOf(const ir::Function& warps, const ir::Target& target,
+                               const Bindings& names, const scheduler::Asked& copies) {
+  scheduler::LaunchShape shape{.cluster = warps.launch.cluster, .share = AskedFor(warps)};
+  shape.lines = copies.lines;
+  shape.written = copies.written;
+  shape.leaves = copies.leaves;
+  Bindings all = warps.statics;
+  for (const auto& [name, value] : names) all[name] = value;
+  if (const auto grid = Eval(warps.launch.grid, all)) shape.ctas = *grid;
+  if (!ir::HasSmAlone(warps, target))
+    shape.per_sm =
+        warps.launch.ctas_per_sm > 1
+            ? warps.launch.ctas_per_sm
+            : target.CtasPerSm(32 * warps.launch.warps, kThreadRegisters, warps.launch.smem_bytes);
+  shape.awaits = AwaitsCopies(warps);
+  return shape;
+}
+
+double StoredByThreads(const ir::Function& warps, const ir::Target& target) {
+  const ir::OpCost* cost = target.CostOf("store");
+  double cycles = 0;
+  for (const ir::Op& op : warps.ops) {
+    if (op.kind != ir::OpKind::kGStore || op.attr("scratch") != nullptr) continue;
+    const ir::Type& tile = warps.type(op.operands[1]);
+    if (tile.rank() < 2) continue;
+    const auto size = static_cast<int64_t>(ir::ByteSize(tile.dtype));
+    const int64_t run =
+        RunOfWarp(warps.layout(op.operands[1]), std::max<int64_t>(1, op.i("vector", 1)));
+    if (run * size >= scheduler::kSectorBytes) continue;
+    const double pieces = static_cast<double>(tile.elements()) / static_cast<double>(run);
+    const ir::Work work{.elements = static_cast<double>(tile.elements()),
+                        .bytes = static_cast<double>(tile.elements() * size)};
+    double said = 0;
+    if (cost != nullptr)
+      for (const ir::TargetUse& use : cost->uses)
+        said = std::max(said, static_cast<double>(use.cycles.At(work)));
+    cycles += std::max(0.0, pieces * target.model.cut_line_cycles - said);
+  }
+  return cycles;
 }
 
 int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered) {

@@ -7,6 +7,8 @@
 
 #include "ir/function.h"
 #include "ir/target.h"
+#include "scheduler/copy_lines.h"
+#include "scheduler/kernel_time.h"
 
 namespace tilec::api {
 
@@ -17,6 +19,17 @@ double CutLines(const ir::Function& fn, const ir::Target& target);
 // Of the bytes that come into a CTA, the share that it asks the L2 for: CTAs of a cluster that
 // copy for each other ask for a part each.
 double AskedFor(const ir::Function& warps);
+
+// How a program runs, for the sizes in `names`.
+scheduler::LaunchShape ShapeOf(const ir::Function& warps, const ir::Target& target,
+                               const Bindings& names, const scheduler::Asked& copies);
+
+// Cycles beyond what the bytes take until an instance is stored where threads store a tile
+// themselves, by pieces of a sector: each is asked of the L2 like a line that rows cut. (H200,
+// causal attention of D = 256, 960 heads of 292: 246, 257 and 287 us in 128 x 64, 48 and 80, whose
+// tiles leave so for lack of shared memory, 177, 183 and 174 said without; 180 in 112 x 64, which
+// leaves by copies.)
+double StoredByThreads(const ir::Function& warps, const ir::Target& target);
 
 // Does each turn of a loop of products wait for the copies that it asked for itself? No ring fits,
 // and one role does it all.
