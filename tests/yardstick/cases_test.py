@@ -78,14 +78,15 @@ PEERS, ANSWERS = keys_of("PEERS"), keys_of("ANSWERS")
 
 
 def bound_dims(tensors, parameters, out):
-    """name → size; what contradicts goes to `out`. `C - 1` binds C."""
+    """name → size; what contradicts goes to `out`. `C - 1` and `C + 1` bind C."""
     sizes, bound = {name: dims for name, _, dims, _ in tensors}, {}
     for name, _, _, dims in parameters:
         for dim, size in zip(dims or [], sizes.get(name, ())):
             if "/" in dim:
                 continue  # follows from another
-            of, less, by = dim.partition("-")
-            size += int(by or 0)
+            more = "+" in dim
+            of, _, by = (x.strip() for x in dim.partition("+" if more else "-"))
+            size += int(by or 0) * (-1 if more else 1)
             if of.isdigit() and int(of) != size or bound.setdefault(of, size) != size:
                 out.append(f"{name}: {of} is {size}")
     return {name: size for name, size in bound.items() if not name.isdigit()}
