@@ -441,6 +441,8 @@ class Comparer {
         // Two ops in a circle have one order only: then it is the stages that tell.
         for (size_t i = 0; i + 1 < seen.size(); ++i)
           if (!MayMove(wanted_, seen[i].op) && !MayMove(wanted_, seen[i + 1].op) &&
+              wanted_.ops[static_cast<size_t>(seen[i].op)].along < 0 &&
+              wanted_.ops[static_cast<size_t>(seen[i + 1].op)].along < 0 &&
               seen[i].alike.empty() && seen[i + 1].alike.empty() &&
               (seen.size() > 2 || (seen[i].stage >= 0 && seen[i + 1].stage >= 0)))
             verdict_.neighbours.push_back({seen[i].op, seen[i + 1].op});

@@ -26,7 +26,8 @@ struct Wanted {
   bool product = false;  // on the tensor core
   bool load = false;     // through a ring
   bool meets = false;    // a reduction that may share a barrier with others (ir/lower/meetings.h)
-  bool along = false;    // what such a reduction reads, which goes with it to where they meet
+  // What such a reduction reads goes with it to the first of those with which it meets: this one.
+  int along = -1;
   // Which tile that goes from one compute role to another it puts or takes (WantedLoop::passes).
   int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration

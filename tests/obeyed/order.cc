@@ -117,7 +117,10 @@ class Orderer {
           return sunk || Raised(a);
         };
         const auto goes_along = [&] {
-          const bool along = wanted_.ops[static_cast<size_t>(a.op)].along;
+          const int first = wanted_.ops[static_cast<size_t>(a.op)].along;
+          if (first < 0) return false;
+          const int64_t at = cycle(first) - FloorDiv(cycle(first), wanted_.ii) * wanted_.ii;
+          const bool along = slot(b) >= at;  // it stood between them
           if (along) moved->insert(a.op);
           return along;
         };

@@ -162,19 +162,34 @@ void NoteUnread(const scheduler::LoopReport& loop, const scheduler::Graph& graph
   }
 }
 
-// What reductions read that may leave their places goes with them.
-void NoteAlong(WantedLoop* wanted) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const Wanted& op : wanted->ops) {
-      if (!op.meets && !op.along) continue;
-      for (int from : op.reads) {
-        bool& along = wanted->ops[static_cast<size_t>(from)].along;
-        changed = changed || !along;
-        along = true;
-      }
-    }
+// Reductions of a turn that do not wait for each other meet where the first of them stands
+// (ir/lower/meetings.h); what the others read in that turn goes with them.
+void NoteAlong(const scheduler::Graph& graph, WantedLoop* wanted) {
+  std::vector<Wanted>& ops = wanted->ops;
+  const auto turn = [&](int64_t cycle) { return cycle / wanted->ii; };
+  std::vector<std::pair<size_t, size_t>> edges;  // within a turn
+  for (const scheduler::GraphEdge& e : graph.edges) {
+    const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
+    if (e.kind != scheduler::EdgeKind::kOrder &&
+        turn(ops[to].cycle) - turn(ops[from].cycle) + e.distance == 0)
+      edges.emplace_back(from, to);
   }
+  std::vector<int> waits(ops.size());  // for reductions one behind the other
+  for (size_t round = 0; round < ops.size(); ++round)
+    for (const auto& [from, to] : edges)
+      waits[to] = std::max(waits[to], waits[from] + (ops[from].meets ? 1 : 0));
+  const auto slot = [&](size_t o) { return ops[o].cycle % wanted->ii; };
+  std::map<int, size_t> first;
+  for (size_t o = 0; o < ops.size(); ++o)
+    if (ops[o].meets)
+      if (const auto [at, fresh] = first.try_emplace(waits[o], o); slot(o) < slot(at->second))
+        at->second = o;
+  std::vector<int> going(ops.size(), -1);  // to that first one
+  for (size_t o = 0; o < ops.size(); ++o)
+    if (ops[o].meets && first.at(waits[o]) != o) going[o] = static_cast<int>(first.at(waits[o]));
+  for (size_t round = 0; round < ops.size(); ++round)
+    for (const auto& [from, to] : edges)
+      if (going[to] >= 0 && !ops[from].meets) ops[from].along = going[from] = going[to];
 }
 
 }  // namespace
@@ -218,7 +233,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
                                     [](const Wanted& op) { return op.product; });
   for (Wanted& op : wanted.ops) op.meets = op.meets && !products && decided.roles == 1;
-  NoteAlong(&wanted);
+  NoteAlong(graph, &wanted);
   TakeOut(loop, graph, &wanted);
   if (decided.apart) {
     SplitPasses(graph, &wanted);

@@ -76,12 +76,14 @@ TEST(Order, OfProductsThatAreAlike) {
 // Threads make "early" for a reduction that was brought forward: it may stand in front of what the
 // schedule has before it, and not behind what the schedule has after it.
 TEST(Order, WhatGoesAlongWithAReductionIsEarlier) {
-  WantedLoop wanted = Schedule({{"a", 10}, {"early", 50}, {"b", 90}});
+  WantedLoop wanted = Schedule({{"first", 5}, {"a", 10}, {"early", 50}, {"b", 90}});
   for (Wanted& op : wanted.ops) op.product = false;
-  EXPECT_GT(Faults(wanted, Turn({{1, 0}, {0, 0}, {2, 0}})), 0u);
-  wanted.ops[1].along = true;
-  EXPECT_EQ(Faults(wanted, Turn({{1, 0}, {0, 0}, {2, 0}})), 0u);
-  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}})), 0u);
+  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}, {3, 0}})), 0u);
+  wanted.ops[2].along = 0;
+  EXPECT_EQ(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}, {3, 0}})), 0u);
+  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {1, 0}, {3, 0}, {2, 0}})), 0u);
+  wanted.ops[2].along = 3;  // they meet behind `a`, which it has no reason to overtake
+  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}, {3, 0}})), 0u);
 }
 
 }  // namespace

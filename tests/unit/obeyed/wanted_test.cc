@@ -116,24 +116,28 @@ TEST(Wanted, WhatReductionsReadGoesAlongWhereTheyShareBarriers) {
     decided.roles = roles;
     scheduler::LoopReport loop;
     loop.applied = true;
-    for (const char* name : {"squares", "reduce", "beside"}) {
+    int64_t cycle = 0;
+    for (const char* name : {"reduce.1", "squares", "reduce", "beside"}) {
       GraphOp op;
       op.name = op.kind = name;
+      if (op.kind == "reduce.1") op.kind = "reduce";
       op.at = Span{file, 0, 4};
       loop.extraction.graph.ops.push_back(op);
       loop.extraction.origins.emplace_back();
-      loop.solution.schedule.ops.push_back({name, 0, 0});
+      loop.solution.schedule.ops.push_back({name, cycle++, 0});
     }
     GraphEdge read;
-    read.from = 0;
-    read.to = 1;
+    read.from = 1;
+    read.to = 2;
     loop.extraction.graph.edges = {read};
     loop.solution.schedule.roles = {{"compute", 4, 0}};
+    loop.solution.schedule.ii = 10;
     decided.loops.push_back(std::move(loop));
     const WantedLoop wanted = WantedOf(decided, decided.loops[0], sources);
-    EXPECT_EQ(wanted.ops[0].along, roles == 1);
-    EXPECT_EQ(wanted.ops[1].meets, roles == 1);
-    EXPECT_FALSE(wanted.ops[2].along);
+    EXPECT_EQ(wanted.ops[1].along, roles == 1 ? 0 : -1);
+    EXPECT_EQ(wanted.ops[2].meets, roles == 1);
+    EXPECT_EQ(wanted.ops[0].along, -1);
+    EXPECT_EQ(wanted.ops[3].along, -1);
   }
 }
 
