@@ -23,33 +23,6 @@ constexpr size_t kSessionsKept = 12;
 
 }  // namespace
 
-int64_t PatienceOf(const SolveOptions& options) {
-  const int64_t all = options.total_limit;
-  return all > 0 && all < options.resource_limit ? std::max<int64_t>(1, all / 10) : INT64_MAX;
-}
-
-bool InStreams(const Graph& graph) {
-  return std::none_of(graph.ops.begin(), graph.ops.end(),
-                      [](const GraphOp& op) { return op.async && !op.variable_latency; });
-}
-
-bool OnlySums(const Graph& graph) {
-  const size_t n = graph.ops.size();
-  const auto counts = [](const GraphEdge& e) {  // what reads its own value is a sum
-    return e.from != e.to && e.kind != EdgeKind::kOrder;
-  };
-  // Ops whose values no other op is left to read, until there is none or a circle.
-  std::vector<int> readers(n, 0);
-  for (const GraphEdge& e : graph.edges) readers[e.from] += counts(e);
-  std::vector<int> done;
-  for (size_t v = 0; v < n; ++v)
-    if (readers[v] == 0) done.push_back(static_cast<int>(v));
-  for (size_t i = 0; i < done.size(); ++i)
-    for (const GraphEdge& e : graph.edges)
-      if (e.to == done[i] && counts(e) && --readers[e.from] == 0) done.push_back(e.from);
-  return done.size() == n;
-}
-
 std::string RolesText(const RoleOffer& offer) {
   std::string text;
   for (size_t i = 0; i < offer.widths.size();) {
@@ -77,11 +50,11 @@ Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resou
   const int64_t start = solver.resources();
   while (true) {
     const int64_t left = resource_limit - (solver.resources() - start);
-    outcome.answer = left > 0 ? solver.Check(given, std::min(left, patience)) : Answer::kUnknown;
-    if (outcome.answer == Answer::kUnknown) {
-      written_off_ += std::max<int64_t>(0, resource_limit - (solver.resources() - start));
+    if (left <= 0) {
+      outcome.answer = Answer::kUnknown;
       return outcome;
     }
+    outcome.answer = solver.Check(given, left);
     if (outcome.answer == Answer::kUnsat) outcome.core = solver.core();
     if (outcome.answer != Answer::kSat) return outcome;
     outcome.placement = model.Read(solver);
@@ -166,9 +139,6 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       offers_(graph, options),
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
-      only_sums_(OnlySums(graph)),
-      in_streams_(InStreams(graph)),
-      hurried_(only_sums_ && in_streams_),
       given_up_(std::make_shared<std::vector<GivenUp>>()) {}
 
 Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {
@@ -194,31 +164,27 @@ Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_l
       }
   Reply reply;
   reply.session = SessionFor(ii, offer);
-  const int64_t before = reply.session->resources();
+  const int64_t before = reply.session->solver.resources();
   reply.outcome = reply.session->Query({}, resource_limit);
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back({ii, offer.widths, resource_limit, reply.session->resources() - before});
+    given_up_->push_back(
+        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
   return reply;
 }
 
 std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
-  const int64_t patience = hurried_ ? PatienceOf(options_) : INT64_MAX;
-  if (std::shared_ptr<Session> known = Known(ii, offer)) {
-    known->patience = patience;
-    return known;
-  }
+  if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
   if (sessions_.size() >= kSessionsKept) {
-    spent_ += sessions_.front()->resources();
+    spent_ += sessions_.front()->solver.resources();
     sessions_.erase(sessions_.begin());
   }
   sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
-  sessions_.back()->patience = patience;
   return sessions_.back();
 }
 
 int64_t Search::resources() const {
   int64_t sum = spent_;
-  for (const auto& session : sessions_) sum += session->resources();
+  for (const auto& session : sessions_) sum += session->solver.resources();
   return sum;
 }
 
@@ -258,10 +224,9 @@ int64_t Search::LargestUsefulIi() const {
 }
 
 std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
-  const int64_t start = session.resources();
-  session.patience = INT64_MAX;  // steps have a limit of their own
+  const int64_t start = session.solver.resources();
   for (size_t i = 0; i < core.size();) {
-    if (session.resources() - start > std::min(kCoreTotal, total_limit_)) break;
+    if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
     // With all overflows that turn up on the way: a needed item is one without which a schedule is.

@@ -18,14 +18,6 @@
 
 namespace tilec::scheduler {
 
-// What the solver may spend on one check of a question that is not worth more: where one question
-// may take all that there is for all of them (a compilation), a tenth of that.
-int64_t PatienceOf(const SolveOptions& options);
-// Iterations hang on one another by sums alone.
-bool OnlySums(const Graph& graph);
-// Nothing completes behind a compute role's back.
-bool InStreams(const Graph& graph);
-
 // One initiation interval and one offer of roles: formulas, the solver that has read them, and all
 // cuts found so far.
 class Session {
@@ -42,17 +34,10 @@ class Session {
   Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
   // The same with these guards only.
   Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
-  // Spent, and written off: a question that is given up early counts as if it had been asked to its
-  // limit, so that what is left for all others hangs on no patience.
-  int64_t resources() const { return solver.resources() + written_off_; }
 
   Model model;
   Solver solver;
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
-  int64_t patience = INT64_MAX;      // of one check
-
- private:
-  int64_t written_off_ = 0;
 };
 
 // "2 compute roles of 4 warps and 1 of 1"
@@ -104,10 +89,6 @@ class Search {
   bool IssueFits(const RoleOffer& offer, int64_t ii) const;
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
-  // Where iterations hang on one another by sums alone, questions from here on are worth little if
-  // what is known is nearly as good as any answer, or all that runs is in streams: of which every
-  // order takes as long as any other.
-  void Hurry(bool nearly) { hurried_ = only_sums_ && (nearly || in_streams_); }
   int64_t resources() const;
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
@@ -141,8 +122,6 @@ class Search {
   const SolveOptions options_;
   Offers offers_;
   int64_t query_limit_, total_limit_;
-  const bool only_sums_, in_streams_;
-  bool hurried_;
   std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;

@@ -2,12 +2,11 @@
 // of the `test` blocks of .tile files, at the defaults of its tunes and at points of their spaces.
 // Processor time, so that a busy machine changes little.
 //
-//   compile_cost [--points=N] [--most=MS] [--quiet] [--hashes] [--stages] [--target=MACHINE] FILE…
+//   compile_cost [--points=N] [--most=MS] [--quiet] [--hashes] [--target=MACHINE] FILE.tile…
 //
 // `--points`: how many points of each space beside the defaults, drawn with one seed. `--most`: a
 // compilation that takes longer is a failure. `--hashes`: a hash of the PTX on every line, so that
-// two compilers can be compared where nothing is kept. `--stages`: how many programs were emitted,
-// and the stages that took a tenth of the time or more.
+// two compilers can be compared where nothing is kept.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -41,7 +40,7 @@ double ProcessorMs() {
 struct Settings {
   int points = 0;
   double most = 1e9;
-  bool quiet = false, hashes = false, stages = false;
+  bool quiet = false, hashes = false;
   std::string target;
   std::vector<std::string> files;
 };
@@ -89,12 +88,9 @@ class Costs {
     api::PipelineOptions options;
     options.schedule = schedule;
     if (!settings_.target.empty()) options.target = settings_.target;
-    std::vector<compile::Decision> decisions;
-    api::Observation look;
-    look.decisions = &decisions;
     const double start = ProcessorMs();
-    const auto image = api::CompileCall(loaded, call.kernel, *bound, options, nullptr,
-                                        settings_.stages ? &look : nullptr, nullptr, diags);
+    const auto image =
+        api::CompileCall(loaded, call.kernel, *bound, options, nullptr, nullptr, nullptr, diags);
     const double ms = ProcessorMs() - start;
     if (!image.ok()) return ++refused_, true;
     if (!seen_.insert(image->ptx).second) return true;
@@ -102,21 +98,8 @@ class Costs {
     const bool over = ms > settings_.most;
     over_ += over;
     if (over || !settings_.quiet)
-      fmt::print("{:8.1f} ms  {}{}{}\n", ms, Hash(image->ptx), CallText(call),
-                 settings_.stages ? Stages(ms, decisions, look) : "");
+      fmt::print("{:8.1f} ms  {}{}\n", ms, Hash(image->ptx), CallText(call));
     return !over;
-  }
-
-  static std::string Stages(double ms, const std::vector<compile::Decision>& decisions,
-                            const api::Observation& look) {
-    int emissions = 0;
-    for (const compile::Decision& d : decisions) emissions += d.emissions;
-    std::string out = fmt::format("  {} emitted", emissions);
-    std::map<std::string, double> sums;  // of the clock, where the rest is of the processor
-    for (const api::StageTime& t : look.times) sums[t.stage] += t.milliseconds;
-    for (const auto& [stage, sum] : sums)
-      if (sum >= ms / 10) out += fmt::format(", {} {:.0f}", stage, sum);
-    return out;
   }
 
   const Settings& settings_;
@@ -145,8 +128,6 @@ int Main(int argc, char** argv) {
       s.quiet = true;
     else if (arg == "--hashes")
       s.hashes = true;
-    else if (arg == "--stages")
-      s.stages = true;
     else if (arg[0] == '-')
       return 2;
     else
