@@ -54,6 +54,7 @@ class Unroller {
     const auto counters = counters_;
     for (OpId id : parts) {
       const Op& op = fn_.ops[id];
+      if (ReachesOtherCtas(op)) made_.ok = false;
       env_ = env, counters_ = counters;
       core_ = CoreTiles(fn_);
       warps_ = static_cast<int>(op.i("warps"));
@@ -286,8 +287,28 @@ class Unroller {
     for (OpId one : std::exchange(unread_, {})) touch(one, false);
   }
 
+  // One CTA of a cluster is followed where it meets the others as a whole: not where their threads
+  // arrive at its barriers, or copy into its memory.
+  static bool ReachesOtherCtas(const Op& op) {
+    if (op.kind == OpKind::kMbarInit) return false;
+    return op.i("cluster") || op.i("leader") || op.i("share") || op.i("pair");
+  }
+  // Warps write their parts, meet those of all CTAs, and read; nobody goes on before all have read.
+  void Exchange(OpId id) {
+    const ValueId buffer = fn_.ops[id].operands[1];
+    for (const bool write : {true, false}) {
+      Event& e = Add(What::kTouch, Who::kAll, id);
+      e.write = write;
+      Bytes(e, buffer, {});
+      const Type& type = fn_.type(buffer);
+      e.hi = e.lo + type.depth * SmemBytes(type.smem, type.dtype);
+      Add(What::kSync, Who::kAll, id);
+    }
+  }
+
   void Do(OpId id, Who who) {
     const Op& op = fn_.ops[id];
+    if (ReachesOtherCtas(op)) made_.ok = false;
     if (!op.regions.empty()) return Structure(op, who);
     core_.Do(id);
     bool write = false;
@@ -374,7 +395,6 @@ class Unroller {
         Add(What::kSync, who, id);
         return;
       case OpKind::kTcMma:
-        if (op.i("pair")) made_.ok = false;
         Add(What::kIssue, who, id);
         if (op.i("a_column") < 0)
           Bytes(Add(What::kByProduct, who, id), op.operands[1], op.operands[3]);
@@ -387,7 +407,8 @@ class Unroller {
         Add(What::kTell, who, id).barrier = Barrier(op.operands[0], at(1));
         return;
       case OpKind::kTcFence: Add(What::kFence, who, id).number = op.i("after"); return;
-      case OpKind::kClusterSync: made_.ok = false; return;
+      case OpKind::kClusterSync: Add(What::kSync, who, id); return;
+      case OpKind::kWarpClusterReduce: Exchange(id); return;
       default: break;
     }
     if (op.attr("scratch") && op.i("scratch") >= 0) Scratch(id);
@@ -398,9 +419,10 @@ class Unroller {
 
   Number& Env(ValueId v) { return env_[static_cast<size_t>(v.index)]; }
 
+  int64_t Cta() const { return seed_ / 4 % 2 == 0 ? 0 : static_cast<int64_t>(seed_ / 8 % 24); }
   Number Evaluate(const Op& op) {
-    if (op.kind == OpKind::kProgramId)  // which CTA
-      return seed_ / 4 % 2 == 0 ? 0 : static_cast<int64_t>(seed_ / 8 % 24);
+    if (op.kind == OpKind::kProgramId) return Cta();
+    if (op.kind == OpKind::kClusterRank) return Cta() % fn_.launch.cluster;
     std::vector<int64_t>& v = numbers_;
     v.clear();
     for (ValueId o : op.operands) {

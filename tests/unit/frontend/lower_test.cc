@@ -25,6 +25,7 @@ TEST(Lower, Gemm) {
   param dim %M: i64
   param dim %K: i64
   param dim %N: i64
+  fact "BK > 16 or K <= 16" = (1 or (K <= 16))
   static BK = 64
   static BM = 64
   static BN = 256
