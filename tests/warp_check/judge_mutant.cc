@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "support/diag.h"
 #include "tests/warp_check/dead_code.h"
 #include "tests/warp_check/executions.h"
@@ -256,6 +257,8 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m, const
   DiagSink said;
   const Result<WarpCheckStats> accepted = CheckWarps(mutant, WarpCheckOptions(target), said);
   if (!accepted.ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
+  // The proof rests on forms that the verifier of the IR holds, which runs in front of it.
+  if (!Verify(mutant, said).ok()) return {MutantVerdict::Kind::kRejected, said.all()[0].def->name};
   WarpCheckOptions together(target);
   together.apart = false;
   const WarpVerdict whole = ProveWarps(mutant, together);
