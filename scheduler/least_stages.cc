@@ -36,19 +36,25 @@ class Iteration {
       }
   }
 
-  // False: no order of any stream lets all ops begin within so many cycles.
-  bool Fits(int64_t cycles) const {
+  // False: no order of any stream lets all ops begin within so many periods of the first one.
+  bool Fits(int64_t stages) const {
     for (int v = 0; v < n_; ++v)
-      if (!g_.ops[v].variable_latency && head_[v] + tail_[v] >= cycles) return false;
-    return std::all_of(streams_.begin(), streams_.end(),
-                       [&](const Stream& stream) { return InTime(stream, cycles); });
+      if (!g_.ops[v].variable_latency && head_[v] + tail_[v] >= stages * ii_) return false;
+    return std::all_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+      return InTime(Within(stream, stages * ii_)) && (stages > 1 || InTime(WithinAPeriod(stream)));
+    });
   }
   bool sound() const { return sound_; }
 
  private:
   using Stream = std::vector<std::pair<int, int64_t>>;  // op, cycles for which it is alone
 
+  struct Job {
+    int64_t release, deadline, left;
+  };
+
   int64_t& Path(int u, int v) { return path_[static_cast<size_t>(u) * n_ + v]; }
+  int64_t Path(int u, int v) const { return path_[static_cast<size_t>(u) * n_ + v]; }
 
   void BuildPaths(const std::optional<std::vector<int>>& group) {
     path_.assign(static_cast<size_t>(n_) * n_, kNone);
@@ -86,15 +92,31 @@ class Iteration {
     if (!g_.ops[v].variable_latency && cycles > 0) stream->emplace_back(v, cycles);
   }
 
-  // Whoever must begin soonest goes first and is interrupted by whoever must sooner: what that order
-  // does not do in time, none does (Jackson).
-  bool InTime(const Stream& stream, int64_t cycles) const {
-    struct Job {
-      int64_t release, deadline, left;
-    };
+  // From the first op of the iteration on.
+  std::vector<Job> Within(const Stream& stream, int64_t cycles) const {
     std::vector<Job> jobs;
     for (const auto& [v, alone] : stream)
       jobs.push_back({head_[v], cycles - 1 - tail_[v] + alone, alone});
+    return jobs;
+  }
+  // From the first op of the stream on: with one stage all others begin before that op does so
+  // again, so they are done by then.
+  std::vector<Job> WithinAPeriod(const Stream& stream) const {
+    std::vector<Job> jobs;
+    for (const auto& [v, alone] : stream) {
+      int64_t head = 0, tail = alone;
+      for (const auto& [u, cycles] : stream) {
+        head = std::max(head, Path(u, v));
+        tail = std::max(tail, Path(v, u) + cycles);
+      }
+      jobs.push_back({head, ii_ - tail + alone, alone});
+    }
+    return jobs;
+  }
+
+  // Whoever must begin soonest goes first, interrupted by whoever must sooner: what that order does
+  // not do in time, none does (Jackson).
+  static bool InTime(std::vector<Job> jobs) {
     std::sort(jobs.begin(), jobs.end(),
               [](const Job& a, const Job& b) { return a.release < b.release; });
     std::priority_queue<std::pair<int64_t, size_t>> ready;  // soonest deadline first
@@ -141,7 +163,7 @@ int64_t LeastStages(const Graph& graph, int64_t ii, const RoleOffer& offer) {
   const Iteration iteration(plain, ii, group);
   if (!iteration.sound()) return 1;  // no schedule at all: not what was asked
   int64_t stages = 1;
-  while (stages < kMostStages && !iteration.Fits(stages * ii)) ++stages;
+  while (stages < kMostStages && !iteration.Fits(stages)) ++stages;
   return stages;
 }
 

@@ -64,8 +64,8 @@ TEST(LeastStages, AStreamThatIsFullHasNoTimeToWait) {
   const Graph graph = Late();
   RoleOffer one;
   one.widths = {4};
-  EXPECT_EQ(LeastStages(graph, 90, one), 2);
-  EXPECT_EQ(LeastStages(graph, 91, one), 1);
+  EXPECT_EQ(LeastStages(graph, 109, one), 2);
+  EXPECT_EQ(LeastStages(graph, 110, one), 1);
   one.widths = {4, 4};  // who shares a role is open
   EXPECT_EQ(LeastStages(graph, 90, one), 1);
 }
