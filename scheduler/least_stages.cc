@@ -60,8 +60,8 @@ class Iteration {
     path_.assign(static_cast<size_t>(n_) * n_, kNone);
     for (const GraphEdge& e : g_.edges) {
       const bool apart = group && (*group)[e.from] != (*group)[e.to];
-      Path(e.from, e.to) = std::max(
-          Path(e.from, e.to), e.delay + (apart ? e.transfer : int64_t{0}) - e.distance * ii_);
+      Path(e.from, e.to) = std::max(Path(e.from, e.to),
+                                    e.delay + (apart ? e.transfer : int64_t{0}) - e.distance * ii_);
     }
     for (int k = 0; k < n_; ++k)
       for (int u = 0; u < n_; ++u) {

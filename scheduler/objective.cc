@@ -91,8 +91,8 @@ class Descent {
   }
 
  private:
-  // Nothing can be better, and sums say so. Where something can, the solver is asked everything: its
-  // answer to a question hangs on what it was asked before.
+  // Nothing can be better, and sums say so. Where something can, the solver is asked everything:
+  // its answer to a question hangs on what it was asked before.
   bool Settled(const std::vector<Goal>& goals) const {
     const Objective& known = best_->objective;
     for (const Goal& goal : goals)

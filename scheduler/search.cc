@@ -184,8 +184,7 @@ Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_l
   const int64_t before = reply.session->solver.resources();
   reply.outcome = reply.session->Query({}, resource_limit);
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back(
-        {ii, widths, resource_limit, reply.session->solver.resources() - before});
+    given_up_->push_back({ii, widths, resource_limit, reply.session->solver.resources() - before});
   return reply;
 }
 

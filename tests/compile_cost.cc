@@ -9,8 +9,8 @@
 // compilation that takes longer is a failure. `--hashes`: a hash of the PTX on every line, so that
 // two compilers can be compared where nothing is kept. `--stages`: how many programs were emitted,
 // and the stages that took a tenth of the time or more. `--solved`: what the solver found, anew in
-// every compilation, and what each question cost, so that the answers of two solvers can be compared;
-// the hash is the one of tests/replay/solutions.txt.
+// every compilation, and what each question cost, so that the answers of two solvers can be
+// compared; the hash is the one of tests/replay/solutions.txt.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "api/pipeline.h"
-#include "support/diag.h"
 #include "runtime/kernel_cache.h"
+#include "support/diag.h"
 #include "support/file.h"
 #include "support/heap.h"
 #include "tests/test_calls.h"
