@@ -27,19 +27,17 @@ class Finder {
 
   // The first guess that works out, best objective first.
   std::optional<Search::Found> At(int64_t ii, uint64_t seeds) {
-    std::vector<std::unique_ptr<ModuloScheduler>> schedulers;
-    for (const RoleGuess& guess : guesses_) {
-      schedulers.push_back(nullptr);
-      if (guess.least_ii > ii) continue;
-      schedulers.back() = std::make_unique<ModuloScheduler>(Problem(guess), ii);
-      if (!schedulers.back()->Possible()) schedulers.back() = nullptr;
-    }
-    for (uint64_t seed = 0; seed < seeds; ++seed)
-      for (size_t i = 0; i < guesses_.size(); ++i)
-        if (schedulers[i])
-          if (std::optional<Search::Found> found =
-                  Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
-            return found;
+    // Made when they are first tried: the first of many guesses often answers.
+    std::vector<std::unique_ptr<ModuloScheduler>> schedulers(guesses_.size());
+    for (uint64_t seed = 0; seed < seeds && !Exhausted(); ++seed)
+      for (size_t i = 0; i < guesses_.size() && !Exhausted(); ++i) {
+        if (guesses_[i].least_ii > ii) continue;
+        if (!schedulers[i])
+          schedulers[i] = std::make_unique<ModuloScheduler>(Problem(guesses_[i]), ii);
+        if (!schedulers[i]->Possible()) continue;
+        if (std::optional<Search::Found> found = Try(guesses_[i], *schedulers[i], ii, seed + 7 * i))
+          return found;
+      }
     return std::nullopt;
   }
 

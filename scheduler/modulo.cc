@@ -22,7 +22,8 @@ ModuloScheduler::ModuloScheduler(ModuloProblem problem, int64_t ii)
       ii_(ii),
       edges_(graph_.edges),
       in_(n_),
-      out_(n_) {
+      out_(n_),
+      lives_(graph_, ii, problem_.offer, problem_.roles, problem_.group) {
   for (size_t i = 0; i < edges_.size(); ++i) {
     GraphEdge& e = edges_[i];
     if (problem_.roles && problem_.group[e.from] != problem_.group[e.to]) e.delay += e.transfer;
@@ -37,13 +38,17 @@ void ModuloScheduler::BuildPaths() {
   path_.assign(static_cast<size_t>(n_) * n_, kNone);
   for (const GraphEdge& e : edges_)
     Path(e.from, e.to) = std::max(Path(e.from, e.to), e.delay - e.distance * ii_);
-  for (int k = 0; k < n_; ++k)
+  std::vector<int> reached;
+  for (int k = 0; k < n_; ++k) {
+    reached.clear();
+    for (int j = 0; j < n_; ++j)
+      if (Path(k, j) != kNone) reached.push_back(j);
     for (int i = 0; i < n_; ++i) {
       const int64_t first = Path(i, k);
       if (first == kNone) continue;
-      for (int j = 0; j < n_; ++j)
-        if (Path(k, j) != kNone) Path(i, j) = std::max(Path(i, j), first + Path(k, j));
+      for (int j : reached) Path(i, j) = std::max(Path(i, j), first + Path(k, j));
     }
+  }
   depth_.assign(n_, 0);
   height_.assign(n_, 0);
   for (int v = 0; v < n_; ++v) {
@@ -54,6 +59,9 @@ void ModuloScheduler::BuildPaths() {
     }
   }
   for (int v = 0; v < n_; ++v) critical_ = std::max(critical_, depth_[v] + height_[v]);
+  path_to_.resize(path_.size());
+  for (int u = 0; u < n_; ++u)
+    for (int v = 0; v < n_; ++v) path_to_[static_cast<size_t>(v) * n_ + u] = Path(u, v);
 }
 
 void ModuloScheduler::BuildConflicts() {
@@ -129,7 +137,7 @@ double ModuloScheduler::Noise() {  // splitmix64, in [0, 1)
 int ModuloScheduler::Pick() {
   int best = -1;
   double least = 0;
-  bool any = std::find(placed_.begin(), placed_.end(), true) != placed_.end();
+  const bool any = std::find(placed_.begin(), placed_.end(), true) != placed_.end();
   for (int v = 0; v < n_; ++v) {
     if (placed_[v]) continue;
     if (order_ != Order::kSlack) {
@@ -138,12 +146,7 @@ int ModuloScheduler::Pick() {
       if (best < 0 || key < least) best = v, least = key;
       continue;
     }
-    int64_t early = kNone, late = -kNone;
-    for (int u = 0; u < n_; ++u) {
-      if (!placed_[u]) continue;
-      if (Path(u, v) != kNone) early = std::max(early, t_[u] + Path(u, v));
-      if (Path(v, u) != kNone) late = std::min(late, t_[u] - Path(v, u));
-    }
+    const int64_t early = from_[v], late = until_[v];
     double slack = static_cast<double>(critical_ - depth_[v] - height_[v]);
     const bool related = early != kNone || late != -kNone;
     if (early != kNone && late != -kNone)
@@ -158,12 +161,7 @@ int ModuloScheduler::Pick() {
 }
 
 ModuloScheduler::Window ModuloScheduler::WindowOf(int v) {
-  int64_t early = kNone, late = -kNone;
-  for (int u = 0; u < n_; ++u) {
-    if (!placed_[u]) continue;
-    if (Path(u, v) != kNone) early = std::max(early, t_[u] + Path(u, v));
-    if (Path(v, u) != kNone) late = std::min(late, t_[u] - Path(v, u));
-  }
+  const int64_t early = from_[v], late = until_[v];
   Window w{early, late, true};
   if (early == kNone && late == -kNone) {
     w.early = 0;
@@ -181,10 +179,16 @@ ModuloScheduler::Window ModuloScheduler::WindowOf(int v) {
   return w;
 }
 
-bool ModuloScheduler::Meets(int v, int64_t t, int w) const {
-  for (const Conflict& c : conflicts_[v])
-    if (c.op == w && (Mod(t_[w] - t) < c.mine || Mod(t - t_[w]) < c.theirs)) return true;
-  return false;
+// Of what Jump finds out only whether it is 0: in a full stream the first op in the way settles it.
+bool ModuloScheduler::Free(int v, int64_t t) {
+  const int64_t phase = FloorMod(t, ii_);
+  for (const Conflict& c : conflicts_[v]) {
+    if (!placed_[c.op]) continue;
+    int64_t after = phase_[c.op] - phase;
+    if (after < 0) after += ii_;
+    if (after < c.mine || (after == 0 ? 0 : ii_ - after) < c.theirs) return false;
+  }
+  return shared_[v].empty() || Jump(v, t, true) == 0;
 }
 
 int64_t ModuloScheduler::Jump(int v, int64_t t, bool forward) {
@@ -248,40 +252,77 @@ std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
     if (!placed_[c.op] || !tight_[c.op]) continue;
     for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine}) {
       const int64_t t = window.early + Mod(at - window.early);
-      if (t > window.late || Jump(v, t, true) != 0) continue;
-      if (!best || (window.from_early ? t < *best : t > *best)) best = t;
+      if (t > window.late || (best && (window.from_early ? t >= *best : t <= *best))) continue;
+      if (Free(v, t)) best = t;
     }
   }
   return best;
 }
 
-void ModuloScheduler::Place(int v, int64_t t) {
+void ModuloScheduler::Put(int v, int64_t t) {
   t_[v] = t;
   phase_[v] = FloorMod(t, ii_);
   placed_[v] = true;
 }
 
+void ModuloScheduler::Place(int v, int64_t t) {
+  Put(v, t);
+  const int64_t* after = &path_[static_cast<size_t>(v) * n_];
+  const int64_t* before = &path_to_[static_cast<size_t>(v) * n_];
+  for (int w = 0; w < n_; ++w) {
+    if (after[w] != kNone) from_[w] = std::max(from_[w], t + after[w]);
+    if (before[w] != kNone) until_[w] = std::min(until_[w], t - before[w]);
+  }
+}
+
+void ModuloScheduler::Evict(int v) {
+  placed_[v] = false;
+  evicted_.push_back(v);
+}
+
+// What is left to v, if `by` was what bounded it.
+void ModuloScheduler::Bound(int v, int by) {
+  const int64_t* before = &path_to_[static_cast<size_t>(v) * n_];
+  const int64_t* after = &path_[static_cast<size_t>(v) * n_];
+  if (before[by] != kNone && from_[v] == t_[by] + before[by]) {
+    from_[v] = kNone;
+    for (int u = 0; u < n_; ++u)
+      if (placed_[u] && before[u] != kNone) from_[v] = std::max(from_[v], t_[u] + before[u]);
+  }
+  if (after[by] != kNone && until_[v] == t_[by] - after[by]) {
+    until_[v] = -kNone;
+    for (int u = 0; u < n_; ++u)
+      if (placed_[u] && after[u] != kNone) until_[v] = std::min(until_[v], t_[u] - after[u]);
+  }
+}
+
 // v takes cycle t; what is in its way is placed again.
 void ModuloScheduler::Force(int v, int64_t t) {
-  for (int w = 0; w < n_; ++w) {
-    if (w == v || !placed_[w]) continue;
-    bool out = Meets(v, t, w);
-    for (int i : in_[v])
-      out = out || (edges_[i].from == w && t_[w] + edges_[i].delay - edges_[i].distance * ii_ > t);
-    for (int i : out_[v])
-      out = out || (edges_[i].to == w && t + edges_[i].delay - edges_[i].distance * ii_ > t_[w]);
-    if (out) placed_[w] = false;
-  }
+  evicted_.clear();
+  for (const Conflict& c : conflicts_[v])
+    if (placed_[c.op] && (Mod(t_[c.op] - t) < c.mine || Mod(t - t_[c.op]) < c.theirs)) Evict(c.op);
+  for (int i : in_[v])
+    if (const GraphEdge& e = edges_[i];
+        e.from != v && placed_[e.from] && t_[e.from] + e.delay - e.distance * ii_ > t)
+      Evict(e.from);
+  for (int i : out_[v])
+    if (const GraphEdge& e = edges_[i];
+        e.to != v && placed_[e.to] && t + e.delay - e.distance * ii_ > t_[e.to])
+      Evict(e.to);
   Place(v, t);
   // Instances of shared resources: whoever overlaps goes.
-  if (Jump(v, t, true) != 0)
+  if (!Free(v, t))
     for (int w = 0; w < n_; ++w) {
       if (w == v || !placed_[w]) continue;
+      bool out = false;
       for (const Shared& a : shared_[v])
         for (const Shared& b : shared_[w])
-          if (a.resource == b.resource && (Mod(t_[w] - t) < a.cycles || Mod(t - t_[w]) < b.cycles))
-            placed_[w] = false;
+          out = out || (a.resource == b.resource &&
+                        (Mod(t_[w] - t) < a.cycles || Mod(t - t_[w]) < b.cycles));
+      if (out) Evict(w);
     }
+  for (int by : evicted_)
+    for (int w = 0; w < n_; ++w) Bound(w, by);
 }
 
 bool ModuloScheduler::PlaceAll() {
@@ -289,6 +330,8 @@ bool ModuloScheduler::PlaceAll() {
   phase_.assign(n_, 0);
   last_.assign(n_, kNone);
   placed_.assign(n_, false);
+  from_.assign(n_, kNone);
+  until_.assign(n_, -kNone);
   for (int budget = kPlacementsPerOp * n_; budget > 0; --budget) {
     const int v = Pick();
     if (v < 0) return true;
@@ -312,30 +355,25 @@ bool ModuloScheduler::PlaceAll() {
   return false;
 }
 
-ModuloScheduler::Badness ModuloScheduler::Judge() {
+ModuloScheduler::Badness ModuloScheduler::Judge() const {
   Badness bad;
-  const Placement p{t_, problem_.group};
-  const Needs needs = Measure(graph_, ii_, problem_.offer, problem_.roles, p);
   const MachineLimits& machine = graph_.machine;
   if (problem_.roles && problem_.registers) {
-    for (int64_t regs : needs.group_regs)
-      bad.overflow += std::max<int64_t>(0, regs - machine.max_regs_per_thread);
-    bad.overflow += std::max<int64_t>(0, needs.pool_used - needs.pool);
+    for (int g = 0; g < lives_.groups(); ++g)
+      bad.overflow += std::max<int64_t>(0, lives_.PeakRegisters(g) - machine.max_regs_per_thread);
+    bad.overflow += std::max<int64_t>(0, lives_.RegistersOfPool() - lives_.pool());
   }
-  bad.overflow += std::max<int64_t>(0, needs.tmem_columns - machine.tmem_columns);
-  bad.overflow += std::max<int64_t>(0, needs.smem_bytes - machine.smem_bytes) / 128;
-  for (const GraphEdge& e : edges_)
-    if (e.kind != EdgeKind::kOrder) {
-      const GraphOp& op = graph_.ops[e.from];
-      const int64_t weight = op.regs * op.warps + op.smem_bytes / 128 + op.tmem_columns * 4 + 1;
-      bad.life += weight * (t_[e.to] + e.distance * ii_ - t_[e.from]);
-    }
+  bad.overflow += std::max<int64_t>(0, lives_.TmemColumns() - machine.tmem_columns);
+  bad.overflow += std::max<int64_t>(0, lives_.smem_bytes() - machine.smem_bytes) / 128;
+  bad.life = lives_.weighted_life();
   return bad;
 }
 
 // Moves single ops as long as something gets better.
 void ModuloScheduler::Improve() {
+  lives_.Set(t_);
   Badness now = Judge();
+  std::vector<int64_t> tries;
   for (int pass = 0; pass < kImprovements; ++pass) {
     bool better = false;
     for (int v = 0; v < n_; ++v) {
@@ -352,17 +390,19 @@ void ModuloScheduler::Improve() {
       const int64_t was = t_[v];
       int64_t best = was;
       placed_[v] = false;
-      std::vector<int64_t> tries;
+      tries.clear();
       if (const auto t = FreeSlot(v, early, late)) tries.push_back(*t);
       if (const auto t = FreeSlot(v, late, early)) tries.push_back(*t);
       for (int64_t at = early + Mod(was - early); at <= late; at += ii_) tries.push_back(at);
       for (const Conflict& c : conflicts_[v])
         for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine})
           for (int64_t t = early + Mod(at - early); t <= late; t += ii_)
-            if (Jump(v, t, true) == 0) tries.push_back(t);
-      for (int64_t t : tries) {
-        if (t == was) continue;
-        t_[v] = t;
+            if (Free(v, t)) tries.push_back(t);
+      for (size_t i = 0; i < tries.size(); ++i) {
+        const int64_t t = tries[i];
+        const auto here = tries.begin() + static_cast<std::ptrdiff_t>(i);
+        if (t == was || std::find(tries.begin(), here, t) != here) continue;
+        lives_.Move(v, t);
         const Badness then = Judge();
         if (then < now) {
           now = then;
@@ -370,7 +410,8 @@ void ModuloScheduler::Improve() {
           better = true;
         }
       }
-      Place(v, best);
+      lives_.Move(v, best);
+      Put(v, best);
     }
     if (!better) break;
   }

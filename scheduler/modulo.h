@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "scheduler/graph.h"
+#include "scheduler/lives.h"
 #include "scheduler/needs.h"
 
 namespace tilec::scheduler {
@@ -67,10 +68,13 @@ class ModuloScheduler {
   Window WindowOf(int v);
   // How far to move v from t, forwards or backwards, to be free of what it meets; 0: free.
   int64_t Jump(int v, int64_t t, bool forward);
+  bool Free(int v, int64_t t);
   std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to);
   std::optional<int64_t> FlushSlot(int v, const Window& window);
-  bool Meets(int v, int64_t t, int w) const;
+  void Put(int v, int64_t t);
   void Place(int v, int64_t t);
+  void Evict(int v);
+  void Bound(int v, int by);
   void Force(int v, int64_t t);
   bool PlaceAll();
   struct Badness {
@@ -79,7 +83,7 @@ class ModuloScheduler {
       return overflow != o.overflow ? overflow < o.overflow : life < o.life;
     }
   };
-  Badness Judge();
+  Badness Judge() const;
   void Improve();
 
   const ModuloProblem problem_;
@@ -89,7 +93,7 @@ class ModuloScheduler {
   bool possible_ = true;
   std::vector<GraphEdge> edges_;            // delays with transfers
   std::vector<std::vector<int>> in_, out_;  // edges by op
-  std::vector<int64_t> path_;
+  std::vector<int64_t> path_, path_to_;     // from an op to all others; to it from all others
   std::vector<int64_t> depth_, height_;
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;
@@ -112,6 +116,10 @@ class ModuloScheduler {
   std::vector<int64_t> t_, last_;
   std::vector<int64_t> phase_;  // of t_ in a period, where placed
   std::vector<uint8_t> placed_;
+  // What the ops that are placed leave to each op: cycles from `from_` to `until_`.
+  std::vector<int64_t> from_, until_;
+  std::vector<int> evicted_;  // since the two were last right
+  Lives lives_;               // of t_, while single ops move
 };
 
 }  // namespace tilec::scheduler

@@ -18,6 +18,8 @@ int64_t RegisterPool(int64_t registers, int64_t warpgroups) {
   return registers / threads / 8 * 8 * warpgroups;
 }
 
+int64_t QuotaOf(int64_t registers) { return std::max(kLeastQuota, RoundUp(registers, 8)); }
+
 int LoadWarps(const Graph& graph) {
   int warps = 0;
   for (const GraphOp& op : graph.ops)
@@ -115,7 +117,7 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
     const int width = roles ? offer.WidthOf(g, load_warps) : kWarpgroupWarps;
     needs.warps += width;
     if (width >= kWarpgroupWarps) ++needs.compute_groups;
-    needs.quota[g] = std::max(kLeastQuota, RoundUp(needs.group_regs[g], 8));
+    needs.quota[g] = QuotaOf(needs.group_regs[g]);
     if (width % kWarpgroupWarps != 0) {
       packed += width;
       packed_quota = std::max(packed_quota, needs.quota[g]);

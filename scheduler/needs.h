@@ -62,6 +62,9 @@ bool PinsTime(const Graph& graph);
 // thread's share is rounded down to a multiple of 8, so more warpgroups may have more of them.
 int64_t RegisterPool(int64_t registers, int64_t warpgroups);
 
+// What a role whose threads hold so many registers of values is given of them.
+int64_t QuotaOf(int64_t registers);
+
 // Warps of the load role: the widest of its ops; 0 without one.
 int LoadWarps(const Graph& graph);
 // Depth that a pin asks of the ring of an op, 0: free.

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "scheduler/first_answer.h"
+#include "scheduler/least_stages.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {
@@ -76,8 +77,11 @@ class Descent {
       : search_(&search), session_(session), graph_(search.graph()), best_(best) {}
   Descent(Session& session, const Graph& graph) : session_(session), graph_(graph) {}
 
-  void Run() {
-    for (const Goal& goal : {CrossBytes(), Waits(), Stages(), Smem()}) Minimize(goal);
+  // `last`: nobody asks this session for anything else afterwards.
+  void Run(bool last) {
+    const std::vector<Goal> goals = {CrossBytes(), Waits(), Stages(), Smem()};
+    if (last && Settled(goals)) return;
+    for (const Goal& goal : goals) Minimize(goal);
   }
   std::vector<Lit> Bounds(const Objective& objective) {
     std::vector<Lit> bounds;
@@ -87,6 +91,18 @@ class Descent {
   }
 
  private:
+  // Nothing can be better, and sums say so. Where something can, the solver is asked everything:
+  // its answer to a question hangs on what it was asked before.
+  bool Settled(const std::vector<Goal>& goals) const {
+    const Objective& known = best_->objective;
+    for (const Goal& goal : goals)
+      if (goal.field != &Objective::stages && known.*goal.field > goal.floor) return false;
+    if (SlackOf(graph_, best_->found) < best_->found.ii) return false;
+    const Model& model = session_.model;
+    return search_->options().warp_constraints && known.stages > 1 &&
+           known.stages <= LeastStages(graph_, model.ii(), model.offer());
+  }
+
   void Minimize(const Goal& goal) {
     int64_t low = goal.floor;
     bool first = true;
@@ -194,8 +210,8 @@ std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Obj
   return Descent(session, graph).Bounds(objective);
 }
 
-void Improve(Search& search, Session& session, Optimum* best) {
-  Descent(search, session, best).Run();
+void Improve(Search& search, Session& session, Optimum* best, bool last) {
+  Descent(search, session, best).Run(last);
 }
 
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
@@ -240,7 +256,8 @@ Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
   // Each asks only for what is better than the best so far.
   for (const RoleOffer& offer : smallest) {
     const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
-    Improve(search, *session, &best);
+    // A longer period than need be is looked at again.
+    Improve(search, *session, &best, best.found.ii == start.ii);
   }
   return best;
 }

@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "scheduler/role_sets.h"
+
 namespace tilec::scheduler {
 
 namespace {
@@ -139,7 +141,13 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       offers_(graph, options),
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
-      given_up_(std::make_shared<std::vector<GivenUp>>()) {}
+      given_up_(std::make_shared<std::vector<GivenUp>>()) {
+  RoleSets sets(graph);
+  std::set<std::pair<int, int>> together;
+  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
+    if (!graph.ops[v].variable_latency) together.emplace(graph.ops[v].warps, sets.Find(v));
+  for (const auto& [width, set] : together) ++most_roles_[width];
+}
 
 Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {
   given_up_ = wider.given_up_;
@@ -151,14 +159,23 @@ std::shared_ptr<Session> Search::Known(int64_t ii, const RoleOffer& offer) const
   return nullptr;
 }
 
-// What a search of the same graph gave up counts as if it had been asked again: the answer would be
-// the same, and so is what is left for other questions.
+std::vector<int> Search::Occupied(const std::vector<int>& widths) const {
+  std::map<int, int> left = most_roles_;
+  std::vector<int> occupied;
+  for (int width : widths)
+    if (left[width]-- > 0) occupied.push_back(width);
+  return occupied;
+}
+
+// What a search of the same graph gave up, or this one of an offer whose other roles stay empty,
+// counts as if it had been asked again: the answer would be the same, and so is what is left for
+// other questions.
 Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit) {
   const bool anew = Known(ii, offer) == nullptr;
+  const std::vector<int> widths = Occupied(offer.widths);
   if (anew)
     for (const GivenUp& question : *given_up_)
-      if (question.ii == ii && question.widths == offer.widths &&
-          question.limit == resource_limit) {
+      if (question.ii == ii && question.widths == widths && question.limit == resource_limit) {
         spent_ += question.cost;
         return {};
       }
@@ -167,8 +184,7 @@ Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_l
   const int64_t before = reply.session->solver.resources();
   reply.outcome = reply.session->Query({}, resource_limit);
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back(
-        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
+    given_up_->push_back({ii, widths, resource_limit, reply.session->solver.resources() - before});
   return reply;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -108,19 +109,23 @@ class Search {
   // A question for any schedule of an offer that a new session had no answer to.
   struct GivenUp {
     int64_t ii;
-    std::vector<int> widths;
+    std::vector<int> widths;  // of the roles that have an op in some schedule
     int64_t limit, cost;
   };
   struct Reply {
     std::shared_ptr<Session> session;  // null: given up before
     Session::Outcome outcome;
   };
+  // The widths of an offer without those of roles that no schedule can fill: ops that belong
+  // together are in one.
+  std::vector<int> Occupied(const std::vector<int>& widths) const;
   Reply Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit);
   std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
 
   const Graph& graph_;
   const SolveOptions options_;
   Offers offers_;
+  std::map<int, int> most_roles_;  // by width: sets of ops that share a role in every schedule
   int64_t query_limit_, total_limit_;
   std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
   // The most recent sessions, newest last; what dropped ones had spent.
@@ -135,8 +140,9 @@ struct Optimum {
   bool proved = false;
 };
 Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
-// Lowers the criteria but the roles one after the other, within the session's offer and II.
-void Improve(Search& search, Session& session, Optimum* best);
+// Lowers the criteria but the roles one after the other, within the session's offer and II. `last`:
+// nothing else is asked of the session, so what sums answer need not be.
+void Improve(Search& search, Session& session, Optimum* best, bool last);
 // Where the descent ran out of budget: each op's period anew, at its role and slot. Taken only if
 // the objective is better and Check finds no law broken.
 void Compact(const Graph& graph, const SolveOptions& options, Optimum* best);

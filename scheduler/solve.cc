@@ -8,6 +8,7 @@
 #include "scheduler/diagnostics.h"
 #include "scheduler/first_answer.h"
 #include "scheduler/prove.h"
+#include "scheduler/role_guess.h"
 #include "scheduler/routes.h"
 #include "scheduler/search.h"
 
@@ -89,7 +90,31 @@ std::optional<SolveOptions> WithFewerRoles(const Search& search) {
   return fewer;
 }
 
-Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii);
+// A first answer, and the divisions into roles that it was looked for in.
+struct Guessed {
+  std::vector<RoleGuess> guesses;
+  std::optional<Search::Found> found;
+};
+
+// With fewer roles on offer the divisions that come into question are often the same; so is then
+// what is found in them.
+Guessed GuessFirst(const Search& search, int64_t bound, const Guessed* wider) {
+  const SolveOptions& options = search.options();
+  Guessed guessed;
+  if (!options.modulo_scheduling) return guessed;
+  guessed.guesses = GuessRoles(search.graph(), options, bound);
+  const auto same = [](const RoleGuess& a, const RoleGuess& b) {
+    return a.group == b.group && a.offer.widths == b.offer.widths;
+  };
+  if (wider && std::equal(guessed.guesses.begin(), guessed.guesses.end(), wider->guesses.begin(),
+                          wider->guesses.end(), same))
+    guessed.found = wider->found;
+  else
+    guessed.found = FirstAnswer(search.graph(), options, bound);
+  return guessed;
+}
+
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider = nullptr);
 
 // A graph with routes is a plain one with more freedom. What the plain one reaches, by as many
 // resources as its own search has, is known before the larger question is asked.
@@ -119,10 +144,10 @@ void TakeBetter(std::optional<Search::Found> other, std::optional<Search::Found>
 // More freedom never gives a worse answer: what fewer roles, or roles between which nothing
 // crosses, can reach is an answer here too. Where the question stays open the narrower ones are
 // asked, each with a budget of its own.
-Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii) {
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider) {
   const SolveOptions& options = search.options();
-  std::optional<Search::Found> known;
-  if (options.modulo_scheduling) known = FirstAnswer(search.graph(), options, bound);
+  const Guessed guessed = GuessFirst(search, bound, wider);
+  std::optional<Search::Found> known = guessed.found;
   if (known) *first_ii = known->ii;
   Range range;
   if (known && options.first_answer) {
@@ -151,7 +176,7 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii) {
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
     Search narrow(search, *fewer);
     int64_t first = 0;
-    TakeBetter(SmallestOf(narrow, bound, &first).best, &range.best);
+    TakeBetter(SmallestOf(narrow, bound, &first, &guessed).best, &range.best);
   }
   return range;
 }

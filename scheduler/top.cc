@@ -31,7 +31,7 @@ std::vector<Alternative> TopSolutions(const Graph& graph, const Solution& first,
     last.found.placement = outcome.placement;
     last.objective = ObjectiveOf(graph, options, last.found);
     last.proved = true;
-    Improve(search, *session, &last);
+    Improve(search, *session, &last, false);
     const int64_t slack = SlackOf(graph, last.found);
     ir::Schedule schedule = ToSchedule(graph, options, last.found);
     if (!Check(graph, schedule).violations.empty()) continue;

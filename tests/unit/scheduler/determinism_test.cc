@@ -10,6 +10,7 @@
 
 #include "scheduler/solution_store.h"
 #include "support/file.h"
+#include "tests/replay/kept_solutions.h"
 #include "tests/unit/scheduler/corpus.h"
 #include "tests/unit/scheduler/test_graphs.h"
 
@@ -57,6 +58,49 @@ std::vector<const CorpusLoop*> Every(const std::vector<CorpusLoop>& corpus, size
   std::vector<const CorpusLoop*> loops;
   for (size_t i = 0; i < corpus.size(); i += step) loops.push_back(&corpus[i]);
   return loops;
+}
+
+// How many loops the replay keeps an answer of (tests/replay/solutions.txt), which the solver must
+// find still: replays look there, so they do not see that it finds another one.
+int ExpectKept(const std::vector<const CorpusLoop*>& loops) {
+  const std::string path = std::string(TILEC_SOURCE_DIR) + "/tests/replay/solutions.txt";
+  std::string text, why;
+  EXPECT_TRUE(ReadFile(path, &text, &why)) << why;
+  replay::KeptSolutions kept(text);
+  const SolveOptions options = SolveOptions::ForCompilation();
+  int found = 0;
+  for (const CorpusLoop* loop : loops) {
+    const Graph& graph = loop->extraction.graph;
+    const std::optional<std::string> known = kept.Get(SolutionKey(graph, options));
+    if (!known) continue;
+    const std::optional<Solution> before = SolutionFromText(graph, options, *known);
+    if (!before) continue;  // given up
+    ++found;
+    DiagSink diags;
+    const Result<Solution> now = Solve(graph, options, diags);
+    if (!now.ok()) {
+      ADD_FAILURE() << loop->name << " has no answer";
+      continue;
+    }
+    EXPECT_EQ(ir::ToText(now->schedule), ir::ToText(before->schedule)) << loop->name;
+    EXPECT_GE(now->lower_bound, before->lower_bound) << loop->name;
+    EXPECT_TRUE(now->certificate.objective_proved || !before->certificate.objective_proved)
+        << loop->name;
+  }
+  return found;
+}
+
+TEST(Determinism, KeptAnswersAreFound) {
+  const std::vector<CorpusLoop> corpus = Corpus({"h200"});
+  EXPECT_GE(ExpectKept(Every(corpus, 11)), 5);
+}
+
+// Takes minutes, as below.
+TEST(Determinism, DISABLED_AllKeptAnswersAreFound) {
+  const std::vector<CorpusLoop> corpus = Corpus({"h200", "b200"});
+  const int found = ExpectKept(Every(corpus, 1));
+  RecordProperty("found", found);
+  EXPECT_GE(found, 40);
 }
 
 TEST(Determinism, SampleOfTheTree) {
