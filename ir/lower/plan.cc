@@ -428,7 +428,9 @@ class Planner {
     for (ValueId v : read) {
       const Type& type = fn_.type(v);
       const auto note = [&](const Op& op) {
-        accesses.push_back({type.elements(), ByteSize(type.dtype), AccessLimit(fn_, op)});
+        const int64_t bytes = ByteSize(type.dtype);
+        const int64_t limit = MayShift(fn_, op) ? kAccessBytes / bytes : AccessLimit(fn_, op);
+        accesses.push_back({type.elements(), bytes, limit});
       };
       const Op* def = fn_.def(v);
       if (def && def->kind == OpKind::kLoad) note(*def);

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "ir/isa.h"
+#include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 #include "ir/row_run.h"
@@ -23,6 +24,34 @@ constexpr int64_t kWideBytes = 8;      // of a direct access that is as good
 constexpr int64_t kMostElements = 32;  // of a row in one thread
 }  // namespace
 
+namespace {
+// No products, and no position in front of the tensor.
+bool IsPlain(const Function& fn, const Op& op) {
+  const bool store = op.kind == OpKind::kStore;
+  size_t operand = store ? 2 : 1;
+  for (char mode : op.s("modes")) {
+    if (!NonNegative(fn, op.operands[operand])) return false;
+    operand += OperandsOf(mode, store);
+  }
+  return std::none_of(fn.ops.begin(), fn.ops.end(),
+                      [](const Op& other) { return other.kind == OpKind::kDot; });
+}
+}  // namespace
+
+bool MayShift(const Function& fn, const Op& op) {
+  if (op.kind != OpKind::kLoad && op.kind != OpKind::kStore) return false;
+  Op shifted = op;
+  shifted.set("shifted", int64_t{1});
+  const std::optional<RowRun> run = RowRunOf(fn, shifted);
+  if (!run || run->row_dim >= 0) return false;
+  const DType dtype = fn.type(op.operands[0]).dtype;
+  const int64_t bytes = RowRunBytes(*run, dtype);
+  const bool store = op.kind == OpKind::kStore;
+  if (store && (bytes < kLeastBytes || bytes > kMostRunBytes)) return false;
+  if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
+  return AccessLimit(fn, op) * ByteSize(dtype) < kWideBytes && IsPlain(fn, op);
+}
+
 bool MayRun(const Function& fn, OpId id) {
   const Op& op = fn.ops[id];
   const std::optional<RowRun> run = RowRunOf(fn, op);
@@ -34,14 +63,7 @@ bool MayRun(const Function& fn, OpId id) {
   const int64_t bytes = RowRunBytes(*run, fn.type(op.operands[0]).dtype);
   const bool one = run->row_dim < 0 && !loop.valid();
   if (bytes < kLeastBytes || bytes > (one ? kMostBytesOfARow : kMostRunBytes)) return false;
-  const std::string& modes = op.s("modes");
-  size_t operand = store ? 2 : 1;
-  for (char mode : modes) {
-    if (!NonNegative(fn, op.operands[operand])) return false;
-    operand += OperandsOf(mode, store);
-  }
-  return std::none_of(fn.ops.begin(), fn.ops.end(),
-                      [](const Op& other) { return other.kind == OpKind::kDot; });
+  return IsPlain(fn, op);
 }
 
 bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vector) {

@@ -24,6 +24,10 @@ namespace tilec::ir {
 bool MayRun(const Function& fn, OpId id);
 // Does it pay, if the tile is laid out so and `vector` elements can be accessed together?
 bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vector);
+// May vectors of it be made of aligned ones, wherever its row begins (`shifted` of gload, gstore)?
+// One row or a piece of one, of whatever alignment, where plain accesses would have less than 8
+// bytes; loads of what is only read; not beside products.
+bool MayShift(const Function& fn, const Op& op);
 // A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread
 // no more than 32 elements of it and no thread without a row. None: a row would be several warps'.
 std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads);
