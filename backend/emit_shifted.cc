@@ -188,28 +188,30 @@ Result<void> Emitter::EmitShiftedLoad(const ir::Op& op) {
     return out;
   };
   Access::Dim& columns = access.dims.back();
-  if (static_cast<int64_t>(groups[0].size()) * size < kWord || columns.lo) {
+  if (static_cast<int64_t>(groups[0].size()) * size < kWord) {
     Set(tile, one_by_one(access));
     return Done();
   }
-  if (llvm::isa<llvm::ConstantInt>(columns.hi)) {
+  if (llvm::isa<llvm::ConstantInt>(columns.hi) && !columns.lo) {
     Set(tile, LoadShiftedGroups(op, access, groups, fill, false));
     return Done();
   }
   llvm::BasicBlock *inside = NewBlock("inside"), *edge = NewBlock("edge"),
                    *end = NewBlock("loaded");
   const ir::ValueId start = op.operands[op.s("modes").size()];  // one operand for each dim
-  llvm::Value* from_start =
-      b_.CreateSub(tensors_.at(op.operands[0].index).extent.back(),
-                   b_.CreateSExtOrTrunc(Scalar(start), b_.getInt64Ty()));
-  const int64_t goes_on = columns.most + static_cast<int64_t>(groups[0].size());
-  b_.CreateCondBr(b_.CreateICmpSGE(from_start, I64(goes_on)), inside, edge);
+  llvm::Value* first = b_.CreateSExtOrTrunc(Scalar(start), b_.getInt64Ty());
+  llvm::Value* left = b_.CreateSub(tensors_.at(op.operands[0].index).extent.back(), first);
+  const int64_t needed = columns.most + static_cast<int64_t>(groups[0].size());
+  llvm::Value* goes_on = b_.CreateICmpSGE(left, I64(needed));
+  if (columns.lo) goes_on = b_.CreateAnd(goes_on, b_.CreateICmpSGE(first, I64(0)));
+  b_.CreateCondBr(goes_on, inside, edge);
   b_.SetInsertPoint(edge);
   const Regs some = Pack(one_by_one(access), type.dtype);
   llvm::BasicBlock* from_edge = b_.GetInsertBlock();
   b_.CreateBr(end);
   b_.SetInsertPoint(inside);
   columns.hi = I32(columns.most);
+  columns.lo = nullptr;
   const Regs all = Pack(LoadShiftedGroups(op, access, groups, fill, true), type.dtype);
   llvm::BasicBlock* from_inside = b_.GetInsertBlock();
   b_.CreateBr(end);
