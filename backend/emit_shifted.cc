@@ -153,12 +153,14 @@ Regs Emitter::LoadShiftedGroups(const ir::Op& op, Access access,
     Regs loaded = FromMemory(words, type.dtype, group.size());
     for (size_t i = 0; i < group.size(); ++i) {
       llvm::Value* value = loaded[i];
+      const auto nth = static_cast<int64_t>(i);
       if (own) {
-        llvm::Value* mine = And(when, b_.CreateICmpSGT(own, I32(static_cast<int64_t>(i))));
+        llvm::Value* mine = And(when, b_.CreateICmpSGT(own, I32(nth)));
         value = b_.CreateSelect(mine, value, fill);
-        const int64_t step = offset + static_cast<int64_t>(i) * size;
-        value = LoadGlobal(address, step, b_.CreateAnd(mine, b_.CreateNot(here)), {value},
-                           type.dtype)[0];
+        // Aligned vectors are whole or begin at the last ones.
+        if (!aligned || nth < inside % elements)
+          value = LoadGlobal(address, offset + nth * size, b_.CreateAnd(mine, b_.CreateNot(here)),
+                             {value}, type.dtype)[0];
       } else if (when && op.i("has_fill")) {
         value = b_.CreateSelect(when, value, fill);
       }
