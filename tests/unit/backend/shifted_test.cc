@@ -9,7 +9,7 @@
 namespace tilec::backend {
 namespace {
 
-ValueId Scalar(Kernel& k, const std::string& name) {
+ValueId Position(Kernel& k, const std::string& name) {
   ir::Param p;
   p.kind = ir::ParamKind::kScalar;
   p.name = name;
@@ -28,7 +28,7 @@ struct ShiftedCase {
 
 // A piece of a row is loaded, whatever is outside is 3, and stored to the same place of another
 // tensor, whose other elements stay.
-void RoundTrip(const ShiftedCase& c) {
+void ThereAndBack(const ShiftedCase& c) {
   SCOPED_TRACE(std::string(ir::Spelling(c.dtype)) + " " + std::to_string(c.rows) + "x" +
                std::to_string(c.columns) + " row " + std::to_string(c.row) + " from " +
                std::to_string(c.start) + (c.known ? "" : "?") + " begin " +
@@ -45,9 +45,9 @@ void RoundTrip(const ShiftedCase& c) {
   const ValueId out =
       k.Out({"C", c.dtype, {c.rows, c.columns}, before, strides, c.begin}, {"M", ""});
   if (c.begin)
-    for (const char* name : {"A", "C"}) k.fn.param(name)->facts.base_align_bytes = size;
+    for (ir::Param& p : k.fn.params) p.facts.base_align_bytes = size;
   const ValueId seen = k.Out({"T", c.dtype, {c.tile}, {}, {}});
-  const ValueId row = Scalar(k, "row"), start = c.known ? k.b.Int(c.start) : Scalar(k, "start");
+  const ValueId row = Position(k, "row"), start = c.known ? k.b.Int(c.start) : Position(k, "start");
   const std::vector<int64_t> sizes = {1, c.tile};
   const ir::Layout layout = ir::BlockedLayout({c.tile}, c.vector, 128);
   // Positions are products, as those of a grid are: no less than 0.
@@ -94,20 +94,20 @@ TEST(Shifted, EveryPlaceOfARow) {
   for (int64_t columns = 1017; columns <= 1024; ++columns)
     for (int64_t row : {0, 1, 2, 3, 4, 5, 6, 7}) {
       const int64_t odd = columns | 1;
-      RoundTrip({DType::kBF16, 8, odd, row, 0, 1024, row % 2 ? 8 : 4});
-      if (row % 3 == 0) RoundTrip({DType::kF16, 9, columns, row, 0, 1024, 8});
+      ThereAndBack({DType::kBF16, 8, odd, row, 0, 1024, row % 2 ? 8 : 4});
+      if (row % 3 == 0) ThereAndBack({DType::kF16, 9, columns, row, 0, 1024, 8});
     }
 }
 
 TEST(Shifted, DTypes) {
   SKIP_WITHOUT_DEVICE();
   for (int64_t row : {0, 1, 2, 3, 4}) {
-    RoundTrip({DType::kF32, 5, 1021, row, 0, 1024, 4});
-    RoundTrip({DType::kI32, 5, 511, row, 0, 512, 2});
-    RoundTrip({DType::kE4M3, 5, 2047, row, 0, 2048, 16});
-    RoundTrip({DType::kU8, 5, 1023, row, 0, 1024, 8});
-    RoundTrip({DType::kI8, 5, 1023, row, 0, 1024, 4});
-    RoundTrip({DType::kBF16, 5, 509, row, 0, 512, 2});
+    ThereAndBack({DType::kF32, 5, 1021, row, 0, 1024, 4});
+    ThereAndBack({DType::kI32, 5, 511, row, 0, 512, 2});
+    ThereAndBack({DType::kE4M3, 5, 2047, row, 0, 2048, 16});
+    ThereAndBack({DType::kU8, 5, 1023, row, 0, 1024, 8});
+    ThereAndBack({DType::kI8, 5, 1023, row, 0, 1024, 4});
+    ThereAndBack({DType::kBF16, 5, 509, row, 0, 512, 2});
   }
 }
 
@@ -116,28 +116,28 @@ TEST(Shifted, PiecesOfRows) {
   for (bool known : {true, false})
     for (int64_t start : {0, 1024, 2048, 3072, 3073})
       for (int64_t row : {0, 1, 2, 3})
-        RoundTrip({DType::kBF16, 3, 3087, row, start, 1024, 8, 0, known});
-  RoundTrip({DType::kBF16, 3, 1025, 2, 0, 1024, 8, 0, false});  // one element behind the tile
+        ThereAndBack({DType::kBF16, 3, 3087, row, start, 1024, 8, 0, known});
+  ThereAndBack({DType::kBF16, 3, 1033, 2, 0, 1024, 8, 0, false});  // a vector behind the tile
 }
 
 TEST(Shifted, TensorsThatBeginAnywhere) {
   SKIP_WITHOUT_DEVICE();
   for (int64_t begin = 1; begin < 8; ++begin)
     for (int64_t row : {0, 2}) {
-      RoundTrip({DType::kBF16, 3, 1021, row, 0, 1024, 8, begin});
-      RoundTrip({DType::kBF16, 3, 1024, row, 0, 1024, 4, begin});  // rows are whole vectors
-      RoundTrip({DType::kBF16, 3, 2999, row, 1024, 1024, 8, begin, false});
+      ThereAndBack({DType::kBF16, 3, 1021, row, 0, 1024, 8, begin});
+      ThereAndBack({DType::kBF16, 3, 1024, row, 0, 1024, 4, begin});  // rows are whole vectors
+      ThereAndBack({DType::kBF16, 3, 2999, row, 1024, 1024, 8, begin, false});
     }
-  RoundTrip({DType::kE4M3, 2, 1024, 0, 0, 1024, 8, 3});
+  ThereAndBack({DType::kE4M3, 2, 1024, 0, 0, 1024, 8, 3});
 }
 
 TEST(Shifted, RowsApartAndShort) {
   SKIP_WITHOUT_DEVICE();
   for (int64_t row : {0, 1, 2}) {
-    RoundTrip({DType::kBF16, 3, 1001, row, 0, 1024, 8, 0, true, 1003});
+    ThereAndBack({DType::kBF16, 3, 1001, row, 0, 1024, 8, 0, true, 1003});
     for (int64_t columns : {1, 2, 3, 7, 9, 17}) {  // no whole vector, or one, or two
-      RoundTrip({DType::kBF16, 3, columns, row, 0, 1024, 8});
-      RoundTrip({DType::kE4M3, 3, columns, row, 0, 1024, 8});
+      ThereAndBack({DType::kBF16, 3, columns, row, 0, 1024, 8});
+      ThereAndBack({DType::kE4M3, 3, columns, row, 0, 1024, 8});
     }
   }
 }
