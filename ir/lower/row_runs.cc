@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "ir/isa.h"
-#include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
 #include "ir/row_run.h"
@@ -50,6 +49,20 @@ bool MayShift(const Function& fn, const Op& op) {
   if (store && (bytes < kLeastBytes || bytes > kMostRunBytes)) return false;
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
   return AccessLimit(fn, op) * ByteSize(dtype) < kWideBytes && IsPlain(fn, op);
+}
+
+std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops) {
+  std::vector<RowAccess> out;
+  bool shifts = true;
+  const auto narrow = [](const RowAccess& a) { return a.limit * a.bytes < kWideBytes; };
+  for (const Op* op : ops) {
+    const Type& tile = fn.type(op->kind == OpKind::kLoad ? op->results[0] : op->operands[1]);
+    out.push_back({tile.elements(), ByteSize(tile.dtype), AccessLimit(fn, *op)});
+    shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op));
+  }
+  for (RowAccess& a : out)
+    if (shifts && narrow(a)) a.limit = kAccessBytes / a.bytes;
+  return out;
 }
 
 bool MayRun(const Function& fn, OpId id) {
