@@ -554,9 +554,7 @@ Result<void> Emitter::EmitOp(ir::OpId id) {
       Set(op.results[0], {b_.CreateZExt(id32, b_.getInt64Ty())});
       return Done();
     }
-    case OpKind::kGLoad:
-      if (op.i("shifted", 0)) return EmitShiftedLoad(op);
-      return op.attr("scratch") ? EmitLoadRows(op) : EmitGLoad(op);
+    case OpKind::kGLoad: return op.attr("scratch") ? EmitLoadRows(op) : EmitGLoad(op);
     case OpKind::kCpLoad: return EmitCpLoad(op);
     case OpKind::kGStore: return op.attr("scratch") ? EmitStoreRows(op) : EmitGStore(op);
     case OpKind::kGAtomic: return EmitGAtomic(op);

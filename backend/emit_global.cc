@@ -187,6 +187,7 @@ bool Emitter::GoesInPairs(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  if (op.i("shifted", 0)) return EmitShiftedLoad(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);

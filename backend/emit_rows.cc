@@ -177,10 +177,10 @@ void Emitter::CopyRows(const RowPlace& place, bool out) {
       llvm::Value* at = b_.CreateAdd(own, I32(v * kVector));
       llvm::Value* when = below(b_.CreateAdd(at, I32(kVector)), place.end);
       if (out && skewed && v == 0) when = b_.CreateAnd(when, below(place.skew, at));
-      moved.emplace_back(shifted ? from_scratch(v * kVector, when)
-                                 : from(global, shared, v * kVector, when, Regs(4, I32(0)),
-                                        DType::kU32),
-                         when);
+      moved.emplace_back(
+          shifted ? from_scratch(v * kVector, when)
+                  : from(global, shared, v * kVector, when, Regs(4, I32(0)), DType::kU32),
+          when);
     }
     for (size_t i = 0; i < moved.size(); ++i)
       to(global, shared, (begin + static_cast<int64_t>(i) * threads) * kVector, moved[i].second,

@@ -64,8 +64,8 @@ Regs Emitter::ShiftWords(Regs words, llvm::Value* skew, int64_t element_bytes) {
 llvm::Value* Emitter::EndOf(const TensorView& view, int64_t element_bytes) {
   llvm::Value* elements = view.extent.back();
   for (size_t d = 0; d + 1 < view.extent.size(); ++d)
-    elements = b_.CreateAdd(
-        elements, b_.CreateMul(b_.CreateSub(view.extent[d], I64(1)), view.stride[d]));
+    elements =
+        b_.CreateAdd(elements, b_.CreateMul(b_.CreateSub(view.extent[d], I64(1)), view.stride[d]));
   return b_.CreateAdd(view.base, b_.CreateMul(elements, I64(element_bytes)));
 }
 
@@ -176,16 +176,14 @@ Result<void> Emitter::EmitShiftedLoad(const ir::Op& op) {
   const ir::Layout& layout = fn_.layouts[type.layout];
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
   const int64_t size = ir::ByteSize(type.dtype);
-  const std::vector<std::vector<int>> groups =
-      VectorsOf(layout, type.shape, op.i("vector"), size);
+  const std::vector<std::vector<int>> groups = VectorsOf(layout, type.shape, op.i("vector"), size);
   Access access = MakeAccess(op, tile, 1, false);
   const auto one_by_one = [&](Access from) {
     Regs out;
     for (int64_t r = 0; r < layout.regs(); ++r) {
       const auto [address, offset, when] = PlaceOf(from, tile, r);
-      out.push_back(when == b_.getFalse()
-                        ? fill
-                        : LoadGlobal(address, offset, when, {fill}, type.dtype)[0]);
+      out.push_back(
+          when == b_.getFalse() ? fill : LoadGlobal(address, offset, when, {fill}, type.dtype)[0]);
     }
     return out;
   };

@@ -208,12 +208,11 @@ Result<> Emitter::Load_(OpId id) {
   Access access = WarpAccess(op, result, &it->second, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
-  const ValueId tile =
-      b_.Value(OpKind::kGLoad, std::move(access.operands), type,
-               {{"modes", access.modes},
-                {"sizes", access.sizes},
-                {"has_fill", op.i("has_fill")},
-                {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
+  const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
+                                {{"modes", access.modes},
+                                 {"sizes", access.sizes},
+                                 {"has_fill", op.i("has_fill")},
+                                 {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
   Bind(result, tile);
   AsRun(id, out_.values[tile].def, it->second);
   return Done();

@@ -29,8 +29,8 @@ bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vec
 // One row or a piece of one, of whatever alignment, where plain accesses would have less than 8
 // bytes; loads of what is only read; not beside products.
 bool MayShift(const Function& fn, const Op& op);
-// What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by their
-// alignment may be shifted, they have 16.
+// What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by
+// their alignment may be shifted, they have 16.
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops);
 // A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread
 // no more than 32 elements of it and no thread without a row. None: a row would be several warps'.

@@ -19,11 +19,11 @@ ValueId Position(Kernel& k, const std::string& name) {
 struct ShiftedCase {
   DType dtype;
   int64_t rows, columns;
-  int64_t row, start;     // the tile's
-  int64_t tile, vector;   // elements
-  int64_t begin = 0;      // of the tensor, elements behind a multiple of 16 bytes
-  bool known = true;      // is the start a number that the compiler knows?
-  int64_t pitch = 0;      // 0: dense
+  int64_t row, start;    // the tile's
+  int64_t tile, vector;  // elements
+  int64_t begin = 0;     // of the tensor, elements behind a multiple of 16 bytes
+  bool known = true;     // is the start a number that the compiler knows?
+  int64_t pitch = 0;     // 0: dense
 };
 
 // A piece of a row is loaded, whatever is outside is 3, and stored to the same place of another
@@ -38,9 +38,8 @@ void ThereAndBack(const ShiftedCase& c) {
   const int64_t count = (c.rows - 1) * pitch + c.columns;
   const std::vector<int64_t> strides =
       c.pitch ? std::vector<int64_t>{pitch, 1} : std::vector<int64_t>{};
-  const ValueId a = k.In({"A", c.dtype, {c.rows, c.columns}, Random(c.dtype, count, 5), strides,
-                          c.begin},
-                         {"M", ""});
+  const ValueId a = k.In(
+      {"A", c.dtype, {c.rows, c.columns}, Random(c.dtype, count, 5), strides, c.begin}, {"M", ""});
   const std::vector<double> before = Random(c.dtype, count, 6);
   const ValueId out =
       k.Out({"C", c.dtype, {c.rows, c.columns}, before, strides, c.begin}, {"M", ""});

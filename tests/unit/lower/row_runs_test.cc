@@ -101,8 +101,8 @@ std::string LongRow() {
 
 // The only load or store, and elements of it that are accessed together.
 const Op& AccessOf(const Function& fn, OpKind kind) {
-  const auto op = std::find_if(fn.ops.begin(), fn.ops.end(),
-                               [&](const Op& one) { return one.kind == kind; });
+  const auto op =
+      std::find_if(fn.ops.begin(), fn.ops.end(), [&](const Op& one) { return one.kind == kind; });
   EXPECT_NE(op, fn.ops.end());
   return *op;
 }
