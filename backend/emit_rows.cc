@@ -293,7 +293,7 @@ Result<void> Emitter::EmitStoreRows(const ir::Op& op) {
   const RowPlace place = PlaceOfRows(op);
   const Regs& regs = Get(tile);
   llvm::Value* mine = Part(type.layout).first_replica;
-  RoleBarrier();
+  if (!op.i("alone", 0)) RoleBarrier();
   for (const RowAccess& a : RowAccesses(place, tile)) {
     Regs elements;
     for (int r : a.regs) elements.push_back(regs[static_cast<size_t>(r)]);

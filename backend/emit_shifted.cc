@@ -120,7 +120,9 @@ Regs Emitter::LoadShiftedGroups(const ir::Op& op, Access access,
   };
   const Regs none(static_cast<size_t>(bytes / kWord), I32(0));
   Regs out(static_cast<size_t>(layout.regs()), fill);
-  for (const std::vector<int>& group : groups) {
+  // The last group, which compares most, comes first: few registers are taken by then.
+  for (size_t n = 0; n < groups.size(); ++n) {
+    const std::vector<int>& group = groups[n == 0 ? groups.size() - 1 : n - 1];
     const auto [address, offset, when] = PlaceOf(access, tile, group[0]);
     if (when == b_.getFalse()) continue;
     const int64_t whole = offset - (offset & (bytes - 1));
@@ -129,16 +131,17 @@ Regs Emitter::LoadShiftedGroups(const ir::Op& op, Access access,
     const bool ends = !goes_on && at + columns.coord_max + 2 * elements > inside;
     const bool begins = !aligned && !begins_aligned && at == 0;
     llvm::Value *here = when, *next = And(when, place.some), *own = nullptr;
-    if (ends || begins) {
-      // Elements of the group that are the tile's, and whether they are in two vectors.
+    if (ends || begins)  // elements from the group's first on that are the tile's
       own = b_.CreateSub(I32(inside - at), columns.coord);
+    if (own && aligned) {
+      here = And(here, b_.CreateICmpSGE(own, I32(elements)));
+    } else if (own) {  // are they in two vectors, and where do these end?
       llvm::Value* most = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, own, I32(elements));
-      llvm::Value* last = b_.CreateMul(most, I32(size));
-      if (place.skew) last = b_.CreateAdd(last, place.skew);
+      llvm::Value* last = b_.CreateAdd(b_.CreateMul(most, I32(size)), place.skew);
       llvm::Value* two = b_.CreateICmpSGT(last, I32(bytes));
       if (!end) end = EndOf(view, size);
-      llvm::Value* reach = b_.CreateAdd(place.first, I64(whole + bytes));
-      if (place.skew) reach = b_.CreateSelect(two, b_.CreateAdd(reach, I64(bytes)), reach);
+      llvm::Value* one = b_.CreateAdd(place.first, I64(whole + bytes));
+      llvm::Value* reach = b_.CreateSelect(two, b_.CreateAdd(one, I64(bytes)), one);
       here = And(here, b_.CreateICmpULE(reach, end));
       if (begins)
         here = And(here, b_.CreateICmpUGE(b_.CreateAdd(place.first, I64(whole)), view.base));
@@ -155,9 +158,10 @@ Regs Emitter::LoadShiftedGroups(const ir::Op& op, Access access,
       llvm::Value* value = loaded[i];
       const auto nth = static_cast<int64_t>(i);
       if (own) {
+        // Aligned vectors are the tile's as a whole, or none of them is loaded.
         llvm::Value* mine = And(when, b_.CreateICmpSGT(own, I32(nth)));
-        value = b_.CreateSelect(mine, value, fill);
-        // Aligned vectors are whole or begin at the last ones.
+        if (!aligned || op.i("has_fill"))
+          value = b_.CreateSelect(aligned ? here : mine, value, fill);
         if (!aligned || nth < inside % elements)
           value = LoadGlobal(address, offset + nth * size, b_.CreateAnd(mine, b_.CreateNot(here)),
                              {value}, type.dtype)[0];

@@ -49,10 +49,10 @@ void ThereAndBack(const ShiftedCase& c) {
   const ValueId row = Position(k, "row"), start = c.known ? k.b.Int(c.start) : Position(k, "start");
   const std::vector<int64_t> sizes = {1, c.tile};
   const ir::Layout layout = ir::BlockedLayout({c.tile}, c.vector, 128);
-  // Positions are products, as those of a grid are: no less than 0.
+  // What is stored begins at no less than 0; of a load that is asked.
   const ValueId x = c.known ? start : k.b.Binary(OpKind::kMax, start, k.b.Int(0));
   const ValueId tile =
-      k.b.Value(OpKind::kGLoad, {a, row, x, k.b.Constant(Type::Scalar(c.dtype), 3)},
+      k.b.Value(OpKind::kGLoad, {a, row, start, k.b.Constant(Type::Scalar(c.dtype), 3)},
                 k.Tile(c.dtype, {c.tile}, layout),
                 {{"modes", std::string("sr")},
                  {"sizes", sizes},

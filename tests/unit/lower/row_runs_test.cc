@@ -119,6 +119,7 @@ TEST(RowRuns, LongRowsAreShifted) {
     EXPECT_EQ(store.i("shifted", 0), 1) << align;
     EXPECT_EQ(store.i("vector"), 8) << align;
     EXPECT_GE(store.i("scratch", -1), 0) << align;
+    EXPECT_EQ(store.i("alone", 0), 1) << align;  // nobody else uses those bytes
   }
 }
 
@@ -133,6 +134,12 @@ TEST(RowRuns, OthersAreNotShifted) {
             0)
       << "rows are whole vectors";
   EXPECT_EQ(shifted(Rows(1, 5001)), 0) << "tiles are no whole vectors";
+  EXPECT_EQ(AccessOf(RunsLowered(Rows(1, 5001)), OpKind::kGStore).i("alone", 0), 0)
+      << "load and store pass through the same bytes";
+  const std::string words =
+      With(With(LongRow(), "bf16", "f32"), "stride_align=2", "stride_align=4");
+  EXPECT_EQ(shifted(words), 0) << "rows of 32 bits";
+  EXPECT_EQ(shifted(With(words, "stride_align=4", "stride_align=16")), 2) << "that need no shift";
   EXPECT_EQ(shifted(Rows(8, 245)), 0) << "several rows";
   EXPECT_EQ(shifted(With(LongRow(), "contiguous=1", "contiguous=0 strided_any")), 0)
       << "elements of a row are apart";
