@@ -247,6 +247,11 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
   view.align = place.shifted ? kVector : place.align;
   const MemPlan plan = PlanAccess(fn_.layouts[type.layout], part, shape, view, false);
   const auto addresses = Addresses(plan, view);
+  // What is shifted is read in whole vectors: the last is written as a whole.
+  llvm::Value* end = rows ? I32(place.run.columns) : place.inside;
+  if (place.shifted)
+    end = b_.CreateAnd(b_.CreateAdd(end, I32(kVector / place.bytes - 1)),
+                       I32(-kVector / place.bytes));
   std::map<int64_t, llvm::Value*> in_rows, in_columns;  // by what the registers add
   const int64_t columns_most = part.max[shape.size() - 1];
   std::vector<RowAccess> out;
@@ -260,7 +265,6 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
     }
     if (!rows || group.col + columns_most >= place.run.columns) {
       llvm::Value*& column = in_columns[group.col];
-      llvm::Value* end = rows ? I32(place.run.columns) : place.inside;
       if (!column) column = b_.CreateICmpSLT(plan.col, b_.CreateSub(end, I32(group.col)));
       when = And(when, column);
     }

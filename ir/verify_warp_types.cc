@@ -117,11 +117,12 @@ bool Verifier::CheckVector(const Op& op) {
     const std::optional<RowRun> run = RowRunOf(fn_, op);
     const bool load = op.kind == OpKind::kGLoad;
     const Param* p = fn_.param(op.operands[0]);
-    if (!run || run->row_dim >= 0 || (load && p->direction != Direction::kIn) ||
+    const bool whole = run && (load || run->columns * ByteSize(t.dtype) % 16 == 0);
+    if (!whole || run->row_dim >= 0 || (load && p->direction != Direction::kIn) ||
         load == (op.attr("scratch") != nullptr))
       return Fail(kVerifyForm, op,
-                  "shifted vectors are of one row: loads of what is only read, and stores through "
-                  "scratch");
+                  "shifted vectors are of one row: loads of what is only read, and stores of whole "
+                  "16 bytes through scratch");
   }
   if (!op.attr("scratch")) return true;
   if (op.i("scratch") < 0 || !RowRunOf(fn_, op))

@@ -59,7 +59,9 @@ bool MayShift(const Function& fn, const Op& op) {
   const DType dtype = fn.type(op.operands[0]).dtype;
   const int64_t bytes = RowRunBytes(*run, dtype);
   const bool store = op.kind == OpKind::kStore;
-  if (store && (bytes < kLeastBytes || bytes > kMostRunBytes)) return false;
+  if (store && (bytes < kLeastBytes || bytes > kMostRunBytes ||
+                run->columns * ByteSize(dtype) % kAccessBytes != 0))
+    return false;
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
   if (ByteSize(dtype) >= kWordBytes && !BeginsAligned(fn, op)) return false;
   return AccessLimit(fn, op) * ByteSize(dtype) < kWideBytes && IsPlain(fn, op);
