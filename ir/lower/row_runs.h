@@ -26,8 +26,8 @@ bool MayRun(const Function& fn, OpId id);
 // Does it pay, if the tile is laid out so and `vector` elements can be accessed together?
 bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vector);
 // May vectors of it be made of aligned ones, wherever its row begins (`shifted` of gload, gstore)?
-// One row or a piece of one, of whatever alignment (elements of 4 bytes: from a multiple of 16 bytes
-// on), where plain accesses would have less than 8 bytes; loads of what is only read; stores of 1 to
+// One row or a piece of one, of whatever alignment (elements of 4 bytes: from a multiple of 16 on),
+// where plain accesses would have less than 8 bytes; loads of what is only read; stores of 1 to
 // 66 KB; not beside products.
 bool MayShift(const Function& fn, const Op& op);
 // What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by
