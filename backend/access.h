@@ -40,4 +40,9 @@ struct Emitter::Access {
   std::map<std::pair<size_t, int64_t>, llvm::Value*> predicates;
 };
 
+// The registers of each access: vectors of a run along the last dim, `asked` elements of so many
+// bytes or as many as the layout and the tile's columns allow.
+std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vector<int64_t>& shape,
+                                        int64_t asked, int64_t bytes);
+
 }  // namespace tilec::backend

@@ -99,9 +99,6 @@ void Emitter::StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* pre
           constraints, args);
 }
 
-namespace {
-
-// The registers of each access: vectors of a run along the last dim.
 std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vector<int64_t>& shape,
                                         int64_t asked, int64_t bytes) {
   const int last = layout.rank - 1;
@@ -120,8 +117,6 @@ std::vector<std::vector<int>> VectorsOf(const ir::Layout& layout, const std::vec
   while (fits(v * 2)) v *= 2;
   return ir::RunGroups(layout, run, v);
 }
-
-}  // namespace
 
 // Is all of the tile inside the tensor? Null where that is known, where it would not spare many
 // comparisons, and where registers beyond the tile are never inside. Null, too, beside products
@@ -192,6 +187,7 @@ bool Emitter::GoesInPairs(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  if (op.i("shifted", 0)) return EmitShiftedLoad(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);

@@ -6,6 +6,9 @@
 // bytes before the run, which are the tensor's, too; elements behind the last whole vector come one
 // by one. Stores write whole vectors, and what is left at either end one by one.
 //
+// A store that is `shifted` writes its row from a multiple of 16 bytes on, in the vectors that
+// threads have, and shifts it on the way out (emit_shifted.cc).
+//
 // Rows that do not stand side by side (a part of a wider tensor) are moved element by element.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -44,6 +47,7 @@ struct Emitter::RowPlace {
   llvm::Value* skew = nullptr;     // i32, bytes
   llvm::Value* end = nullptr;      // i32: skew and the bytes inside
   llvm::Value* scratch = nullptr;  // i32: address in shared memory
+  bool shifted = false;            // there the run begins at a multiple of 16 bytes
 };
 
 Emitter::RowPlace Emitter::PlaceOfRows(const ir::Op& op) {
@@ -54,8 +58,9 @@ Emitter::RowPlace Emitter::PlaceOfRows(const ir::Op& op) {
   place.run = *ir::RowRunOf(fn_, op);
   place.dtype = fn_.type(op.operands[0]).dtype;
   place.bytes = ir::ByteSize(place.dtype);
-  place.align = kVector;
+  place.align = PowerOf(std::min(kVector, fn_.param(op.operands[0])->facts.base_align_bytes));
   place.scratch = SmemAddress(op.i("scratch"));
+  place.shifted = op.i("shifted", 0) != 0;
   const int64_t row_bytes = place.run.columns * place.bytes;
   const auto known = [&](int64_t align) { place.align = std::min(place.align, PowerOf(align)); };
   const auto least = [&](llvm::Value* a, llvm::Value* b) {
@@ -119,6 +124,7 @@ Emitter::RowPlace Emitter::PlaceOfRows(const ir::Op& op) {
 // Between the tensor and shared memory.
 void Emitter::CopyRows(const RowPlace& place, bool out) {
   const int64_t threads = int64_t{32} * role_.warps;
+  const int64_t at_once = place.shifted ? kAtOnce / 2 : kAtOnce;
   const int64_t vectors = ir::RowRunBytes(place.run, place.dtype) / kVector;
   const auto wide = [&](llvm::Value* v) { return b_.CreateZExt(v, b_.getInt64Ty()); };
   const auto below = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateICmpULE(a, b); };
@@ -148,15 +154,33 @@ void Emitter::CopyRows(const RowPlace& place, bool out) {
   llvm::Value* own = b_.CreateShl(role_.thread, 4);
   llvm::Value* global = b_.CreateAdd(first, wide(own));
   llvm::Value* shared = b_.CreateAdd(place.scratch, own);
-  const bool skewed = place.align < kVector;
-  for (int64_t begin = 0; begin < vectors; begin += kAtOnce * threads) {
+  const bool skewed = place.align < kVector, shifted = skewed && place.shifted;
+  // Of a run that is shifted: the vector of scratch that the first bytes of one in the tensor are
+  // in, and how far behind its begin.
+  llvm::Value *off = nullptr, *behind = nullptr, *source = nullptr;
+  if (shifted) {
+    off = b_.CreateICmpNE(place.skew, I32(0));
+    behind = b_.CreateAnd(b_.CreateNeg(place.skew), I32(kVector - 1));
+    source = b_.CreateSub(shared, b_.CreateSelect(off, I32(kVector), I32(0)));
+  }
+  const auto from_scratch = [&](int64_t offset, llvm::Value* when) {
+    const Regs zero(4, I32(0));
+    Regs words = LoadGlobal(source, offset, when, zero, DType::kU32, PtxInst::kLdShared);
+    const Regs next = LoadGlobal(source, offset + kVector, b_.CreateAnd(when, off), zero,
+                                 DType::kU32, PtxInst::kLdShared);
+    words.insert(words.end(), next.begin(), next.end());
+    return ShiftWords(std::move(words), behind, place.bytes);
+  };
+  for (int64_t begin = 0; begin < vectors; begin += at_once * threads) {
     std::vector<std::pair<Regs, llvm::Value*>> moved;
-    for (int64_t v = begin; v < std::min(vectors, begin + kAtOnce * threads); v += threads) {
+    for (int64_t v = begin; v < std::min(vectors, begin + at_once * threads); v += threads) {
       llvm::Value* at = b_.CreateAdd(own, I32(v * kVector));
       llvm::Value* when = below(b_.CreateAdd(at, I32(kVector)), place.end);
       if (out && skewed && v == 0) when = b_.CreateAnd(when, below(place.skew, at));
-      moved.emplace_back(from(global, shared, v * kVector, when, Regs(4, I32(0)), DType::kU32),
-                         when);
+      moved.emplace_back(
+          shifted ? from_scratch(v * kVector, when)
+                  : from(global, shared, v * kVector, when, Regs(4, I32(0)), DType::kU32),
+          when);
     }
     for (size_t i = 0; i < moved.size(); ++i)
       to(global, shared, (begin + static_cast<int64_t>(i) * threads) * kVector, moved[i].second,
@@ -169,6 +193,7 @@ void Emitter::CopyRows(const RowPlace& place, bool out) {
     when = And(when, b_.CreateICmpULT(at, place.end));
     if (skewed) when = And(when, below(place.skew, at));
     llvm::Value *g = b_.CreateAdd(first, wide(at)), *s = b_.CreateAdd(place.scratch, at);
+    if (shifted) s = b_.CreateSub(s, place.skew);
     to(g, s, 0, when, from(g, s, 0, when, none, place.dtype), place.dtype);
   };
   some(b_.CreateAnd(place.end, I32(-kVector)), nullptr);
@@ -215,13 +240,18 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
   std::vector<int64_t> shape = {place.run.columns};
   if (rows) shape.insert(shape.begin(), place.run.rows);
   PanelView view;
-  view.base = b_.CreateAdd(place.scratch, place.skew);
+  view.base = place.shifted ? place.scratch : b_.CreateAdd(place.scratch, place.skew);
   view.element_bytes = place.bytes;
   view.panel_cols = kAll;
   view.pitch = place.run.columns * place.bytes;
-  view.align = place.align;
+  view.align = place.shifted ? kVector : place.align;
   const MemPlan plan = PlanAccess(fn_.layouts[type.layout], part, shape, view, false);
   const auto addresses = Addresses(plan, view);
+  // What is shifted is read in whole vectors: the last is written as a whole.
+  llvm::Value* end = rows ? I32(place.run.columns) : place.inside;
+  if (place.shifted)
+    end = b_.CreateAnd(b_.CreateAdd(end, I32(kVector / place.bytes - 1)),
+                       I32(-kVector / place.bytes));
   std::map<int64_t, llvm::Value*> in_rows, in_columns;  // by what the registers add
   const int64_t columns_most = part.max[shape.size() - 1];
   std::vector<RowAccess> out;
@@ -235,7 +265,6 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
     }
     if (!rows || group.col + columns_most >= place.run.columns) {
       llvm::Value*& column = in_columns[group.col];
-      llvm::Value* end = rows ? I32(place.run.columns) : place.inside;
       if (!column) column = b_.CreateICmpSLT(plan.col, b_.CreateSub(end, I32(group.col)));
       when = And(when, column);
     }
@@ -268,7 +297,7 @@ Result<void> Emitter::EmitStoreRows(const ir::Op& op) {
   const RowPlace place = PlaceOfRows(op);
   const Regs& regs = Get(tile);
   llvm::Value* mine = Part(type.layout).first_replica;
-  RoleBarrier();
+  if (!op.i("alone", 0)) RoleBarrier();
   for (const RowAccess& a : RowAccesses(place, tile)) {
     Regs elements;
     for (int r : a.regs) elements.push_back(regs[static_cast<size_t>(r)]);

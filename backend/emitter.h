@@ -220,6 +220,14 @@ class Emitter {
   void CopyRows(const RowPlace& place, bool out);
   Result<void> EmitLoadRows(const ir::Op& op);
   Result<void> EmitStoreRows(const ir::Op& op);
+  // emit_shifted.cc
+  struct ShiftedPlace;
+  Regs ShiftWords(Regs words, llvm::Value* skew, int64_t element_bytes);
+  llvm::Value* EndOf(const TensorView& view, int64_t element_bytes);
+  Regs LoadShiftedGroups(const ir::Op& op, Access access,
+                         const std::vector<std::vector<int>>& groups, llvm::Value* fill,
+                         bool goes_on);
+  Result<void> EmitShiftedLoad(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
   llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);

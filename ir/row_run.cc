@@ -18,8 +18,8 @@ std::optional<RowRun> RowRunOf(const Function& fn, const Op& op) {
   const bool store = op.kind == OpKind::kStore || op.kind == OpKind::kGStore;
   if (!store && op.kind != OpKind::kLoad && op.kind != OpKind::kGLoad) return std::nullopt;
   const Param* p = fn.param(op.operands[0]);
-  if (!p || !p->facts.last_contiguous || p->facts.base_align_bytes % kRunAlign != 0)
-    return std::nullopt;
+  if (!p || !p->facts.last_contiguous) return std::nullopt;
+  if (p->facts.base_align_bytes % kRunAlign != 0 && !op.i("shifted", 0)) return std::nullopt;
   const DType dtype = fn.type(op.operands[0]).dtype;
   if (dtype == DType::kBool || ByteSize(dtype) > 4) return std::nullopt;
   const std::string& modes = op.s("modes");

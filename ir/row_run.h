@@ -22,7 +22,7 @@ struct RowRun {
   int64_t columns = 0;  // of the tensor, all of them known and in the tile; of one row the tile's
 };
 
-// A load or store, of either level, of rows of a tensor that starts at a multiple of 16 bytes and
+// A load or store of rows of a tensor that starts at a multiple of 16 bytes (`shifted`: anywhere),
 // whose last dim is contiguous. Either whole rows (the last range starts at 0 and has the tensor's
 // columns, whose number is known; the dim in front of it is a range, the others are positions), or
 // any range of one row (all dims but the last are positions).

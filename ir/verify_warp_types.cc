@@ -112,6 +112,18 @@ bool Verifier::CheckVector(const Op& op) {
     return Fail(kVerifyForm, op,
                 fmt::format("vector = {} of {}; accesses have at most 16 bytes", vector,
                             Spelling(t.dtype)));
+  const bool shifted = op.i("shifted", 0) != 0;
+  if (shifted) {
+    const std::optional<RowRun> run = RowRunOf(fn_, op);
+    const bool load = op.kind == OpKind::kGLoad;
+    const Param* p = fn_.param(op.operands[0]);
+    const bool whole = run && (load || run->columns * ByteSize(t.dtype) % 16 == 0);
+    if (!whole || run->row_dim >= 0 || (load && p->direction != Direction::kIn) ||
+        load == (op.attr("scratch") != nullptr))
+      return Fail(kVerifyForm, op,
+                  "shifted vectors are of one row: loads of what is only read, and stores of whole "
+                  "16 bytes through scratch");
+  }
   if (!op.attr("scratch")) return true;
   if (op.i("scratch") < 0 || !RowRunOf(fn_, op))
     return Fail(kVerifyForm, op, "what goes through scratch is no run of whole rows");

@@ -39,6 +39,7 @@ bool Emitter::OwnElements(ValueId tensor) const {
     const Type& type = in_.type(op.operands[1]);
     const int64_t vector = VectorFor(op, layout->second, Squeezed(type.shape), type.dtype);
     if (MayRun(in_, id) && RunPays(in_, op, layout->second, vector)) return false;
+    if (ShiftedVector(op, layout->second, type) > 0) return false;
     if (!first) first = id;
     const Op& one = in_.ops[*first];
     const std::string& modes = op.s("modes");
@@ -140,11 +141,10 @@ Emitter::Access Emitter::WarpAccess(const Op& op, ValueId tile, const Layout* la
   return access;
 }
 
-// How many elements of the last dim may be accessed together: contiguous registers, aligned
-// addresses, and bounds that never cut a vector.
-int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
-                           DType dtype) const {
-  if (layout.reg.empty() || shape.back() == 1) return 1;
+namespace {
+// Elements of the last dim that a thread has in a row, 16 bytes at most.
+int64_t VectorOf(const Layout& layout, int64_t columns, DType dtype) {
+  if (layout.reg.empty() || columns == 1) return 1;
   const int last = layout.rank - 1;
   const RegisterRun run = RunAlong(layout, last);
   if (run.digit < 0) return 1;
@@ -154,8 +154,25 @@ int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector
   for (const auto* digits : {&layout.thread, &layout.reg})
     for (const LayoutDigit& d : *digits)
       if (d.dim == last && &d != &fast) vector = std::min(vector, power(d.stride));
-  vector = std::min({vector, power(shape.back()), AccessLimit(in_, op)});
-  return std::max<int64_t>(1, power(vector));
+  return std::max<int64_t>(1, power(std::min(vector, power(columns))));
+}
+}  // namespace
+
+// How many elements of the last dim may be accessed together: contiguous registers, aligned
+// addresses, and bounds that never cut a vector.
+int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
+                           DType dtype) const {
+  return std::min(VectorOf(layout, shape.back(), dtype), AccessLimit(in_, op));
+}
+
+// The same of vectors that are made of aligned ones; 0 where they are not.
+int64_t Emitter::ShiftedVector(const Op& op, const Layout& layout, const Type& type) const {
+  constexpr int64_t kWord = 4;  // bytes
+  if (!MayShift(in_, op)) return 0;
+  const std::vector<int64_t> shape = Squeezed(type.shape);
+  const int64_t vector = VectorOf(layout, shape.back(), type.dtype);
+  const bool wider = vector > VectorFor(op, layout, shape, type.dtype);
+  return wider && vector * ByteSize(type.dtype) >= kWord ? vector : 0;
 }
 
 Result<> Emitter::Load_(OpId id) {
@@ -191,23 +208,33 @@ Result<> Emitter::Load_(OpId id) {
   Access access = WarpAccess(op, result, &it->second, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
-  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
   const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
                                 {{"modes", access.modes},
                                  {"sizes", access.sizes},
                                  {"has_fill", op.i("has_fill")},
-                                 {"vector", vector}});
+                                 {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
   Bind(result, tile);
-  AsRun(id, out_.values[tile].def, it->second, vector);
+  AsRun(id, out_.values[tile].def, it->second);
   return Done();
 }
 
-// Whole rows through shared memory, where that pays.
-void Emitter::AsRun(OpId id, OpId access, const Layout& layout, int64_t vector) {
-  if (!MayRun(in_, id) || !RunPays(in_, in_.ops[id], layout, vector)) return;
-  const std::optional<RowRun> run = RowRunOf(out_, out_.ops[access]);
+// Rows at odd places: vectors made of aligned ones, or whole rows through shared memory, where that
+// pays. What is stored passes through there in either case.
+void Emitter::AsRun(OpId id, OpId access, const Layout& layout) {
+  const Op& op = in_.ops[id];
+  Op& out = out_.ops[access];
+  const bool store = op.kind == OpKind::kStore;
+  const Type& type = in_.type(store ? op.operands[1] : op.results[0]);
+  if (const int64_t shifted = ShiftedVector(op, layout, type)) {
+    out.set("vector", shifted);
+    out.set("shifted", int64_t{1});
+    if (!store) return;
+  } else if (!MayRun(in_, id) || !RunPays(in_, op, layout, out.i("vector"))) {
+    return;
+  }
+  const std::optional<RowRun> run = RowRunOf(out_, out);
   if (!run) return;
-  out_.ops[access].set("scratch", int64_t{-1});
+  out.set("scratch", int64_t{-1});
   WantScratch(access, RowRunBytes(*run, out_.type(out_.ops[access].operands[0]).dtype));
 }
 

@@ -86,11 +86,11 @@ Result<> Emitter::Store_(OpId id) {
     return Done();
   }
   const Type& type = out_.type(tile);
-  const int64_t vector = VectorFor(op, it->second, type.shape, type.dtype);
-  const OpId stored =
-      b_.Add(OpKind::kGStore, std::move(access.operands), {},
-             {{"modes", access.modes}, {"sizes", access.sizes}, {"vector", vector}});
-  AsRun(id, stored, it->second, vector);
+  const OpId stored = b_.Add(OpKind::kGStore, std::move(access.operands), {},
+                             {{"modes", access.modes},
+                              {"sizes", access.sizes},
+                              {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
+  AsRun(id, stored, it->second);
   return Done();
 }
 

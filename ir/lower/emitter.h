@@ -249,7 +249,8 @@ class Emitter {
   void EndSlices(OpId store);
   void StoreBySlices(OpId id);
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
-  void AsRun(OpId id, OpId access, const Layout& layout, int64_t vector);
+  void AsRun(OpId id, OpId access, const Layout& layout);
+  int64_t ShiftedVector(const Op& op, const Layout& layout, const Type& type) const;
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype) const;
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,

@@ -74,6 +74,19 @@ std::map<OpId, int64_t> AloneOf(const Function& fn, const ScratchOps& all, bool 
   return alone;
 }
 
+// A store that passes through bytes that nothing else does, once: nobody has to wait for who read
+// them before.
+OpId StoresAlone(const Function& fn, const ScratchOps& all,
+                 const std::map<OpId, int64_t>& of_reductions) {
+  OpId only;
+  for (const auto& [op, bytes] : all) {
+    if (of_reductions.count(op)) continue;
+    if (only.valid() || fn.ops[op].kind != OpKind::kGStore || InLoop(fn, op)) return OpId();
+    only = op;
+  }
+  return only;
+}
+
 // Behind the buffers scratch, then the barriers.
 void PlaceInMemory(Emitted& emitted, ProgramPlan& plan) {
   Function& out = emitted.fn;
@@ -81,7 +94,8 @@ void PlaceInMemory(Emitted& emitted, ProgramPlan& plan) {
   int64_t top = first;
   for (const auto& [role, scratch] : emitted.scratch) {
     int64_t shared = 0;
-    const std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops, !plan.tiles.dots.empty());
+    std::map<OpId, int64_t> alone = AloneOf(out, scratch.ops, !plan.tiles.dots.empty());
+    if (const OpId store = StoresAlone(out, scratch.ops, alone); store.valid()) alone[store] = 1;
     for (const auto& [op, bytes] : scratch.ops)
       if (!alone.count(op)) out.ops[op].set("scratch", top), shared = std::max(shared, bytes);
     top = RoundUp(top + shared, 128);

@@ -424,19 +424,15 @@ class Planner {
     int64_t elements = 1;
     for (int64_t d : shape) elements *= d;
     // Not so wide that threads stay idle, and only whole vectors.
-    std::vector<RowAccess> accesses;
+    std::vector<const Op*> accesses;
     for (ValueId v : read) {
-      const Type& type = fn_.type(v);
-      const auto note = [&](const Op& op) {
-        accesses.push_back({type.elements(), ByteSize(type.dtype), AccessLimit(fn_, op)});
-      };
       const Op* def = fn_.def(v);
-      if (def && def->kind == OpKind::kLoad) note(*def);
+      if (def && def->kind == OpKind::kLoad) accesses.push_back(def);
       for (const auto& [id, index] : uses_.of(v))
         if (index == 1 && (fn_.ops[id].kind == OpKind::kStore || AddsTogether(fn_.ops[id])))
-          note(fn_.ops[id]);
+          accesses.push_back(&fn_.ops[id]);
     }
-    int64_t vector = AccessVector(accesses);
+    int64_t vector = AccessVector(RowAccesses(fn_, accesses));
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
     // in the same banks as the next panel's.
     for (ValueId v : members)

@@ -274,11 +274,13 @@ bool Kernel::Run(const Bindings& scalars) {
   std::vector<runtime::DeviceAddress> memory;
   for (HostTensor& t : tensors) {
     const std::vector<uint8_t> bytes = Encode(t.dtype, t.values);
-    auto address = device->Alloc(std::max<size_t>(bytes.size(), 16), diags);
-    if (!address.ok() || !device->CopyIn(*address, bytes.data(), bytes.size(), diags).ok())
-      return fail();
+    const size_t front = static_cast<size_t>(t.begin * ir::ByteSize(t.dtype));
+    auto address = device->Alloc(std::max<size_t>(front + bytes.size(), 16), diags);
+    if (!address.ok()) return fail();
     memory.push_back(*address);
-    args.tensors[t.name] = {ir::Spelling(t.dtype), *address, t.shape, t.strides};
+    const runtime::DeviceAddress data = *address + front;
+    if (!device->CopyIn(data, bytes.data(), bytes.size(), diags).ok()) return fail();
+    args.tensors[t.name] = {ir::Spelling(t.dtype), data, t.shape, t.strides};
   }
   for (const auto& [name, value] : scalars) args.scalars[name] = value;
   for (const auto& [name, value] : float_scalars) args.scalars[name] = value;
@@ -288,7 +290,8 @@ bool Kernel::Run(const Bindings& scalars) {
     HostTensor& t = tensors[i];
     if (fn.param(t.name)->direction == ir::Direction::kIn) continue;
     std::vector<uint8_t> bytes(t.values.size() * static_cast<size_t>(ir::ByteSize(t.dtype)));
-    if (!device->CopyOut(bytes.data(), memory[i], bytes.size(), diags).ok()) return fail();
+    const size_t front = static_cast<size_t>(t.begin * ir::ByteSize(t.dtype));
+    if (!device->CopyOut(bytes.data(), memory[i] + front, bytes.size(), diags).ok()) return fail();
     t.values = Decode(t.dtype, bytes);
   }
   for (runtime::DeviceAddress a : memory) device->Free(a);

@@ -41,6 +41,7 @@ struct HostTensor {
   std::vector<int64_t> shape;
   std::vector<double> values;
   std::vector<int64_t> strides;  // elements; empty: dense
+  int64_t begin = 0;             // elements in front of it in its memory
 };
 
 class Kernel {

@@ -478,6 +478,10 @@ TEST(Verify, WarpOps) {
       {"elect {scope = \"warp\", parts = 2} do {\n}", "I211", "and in warps"},
       {"%r = gload %A, %z, %z {modes = \"rr\", sizes = [64, 64], vector = 3} : f16[64, 64]#0",
        "I211", "vector"},
+      {"%r = gload %A, %z, %z {modes = \"rr\", sizes = [64, 64], vector = 2, shifted = 1} : "
+       "f16[64, "
+       "64]#0",
+       "I211", "shifted vectors are of one row"},
       {"%r = gload_scalar %A, %z : f16", "I211", "rank 2"},
       {"counter_add %z {by = 1}", "I212", "operand 0"},
       {"%r = pin %z : i32", "I212", "-> i32"},

@@ -94,6 +94,59 @@ TEST(RowRuns, LongRows) {
   EXPECT_EQ(Runs(fn), 2);
 }
 
+// A tile of 5120 columns for rows of 5001.
+std::string LongRow() {
+  return With(With(Rows(1, 5120), "[R, 5120]", "[R, 5001]"), "{value = 5120}", "{value = 5001}");
+}
+
+// The only load or store, and elements of it that are accessed together.
+const Op& AccessOf(const Function& fn, OpKind kind) {
+  const auto op =
+      std::find_if(fn.ops.begin(), fn.ops.end(), [&](const Op& one) { return one.kind == kind; });
+  EXPECT_NE(op, fn.ops.end());
+  return *op;
+}
+
+// A row that tiles have room for is laid out as if it began at a multiple of 16 bytes: its vectors
+// are made of aligned ones, and it passes through shared memory only where it is stored.
+TEST(RowRuns, LongRowsAreShifted) {
+  for (const char* align : {"align=16 ", "align=2 "}) {  // of the tensors
+    const Function fn = RunsLowered(With(LongRow(), "align=16 ", align));
+    const Op &load = AccessOf(fn, OpKind::kGLoad), &store = AccessOf(fn, OpKind::kGStore);
+    EXPECT_EQ(load.i("shifted", 0), 1) << align;
+    EXPECT_EQ(load.i("vector"), 8) << align;
+    EXPECT_EQ(load.attr("scratch"), nullptr) << align;
+    EXPECT_EQ(store.i("shifted", 0), 1) << align;
+    EXPECT_EQ(store.i("vector"), 8) << align;
+    EXPECT_GE(store.i("scratch", -1), 0) << align;
+    EXPECT_EQ(store.i("alone", 0), 1) << align;  // nobody else uses those bytes
+  }
+}
+
+TEST(RowRuns, OthersAreNotShifted) {
+  const auto shifted = [](const std::string& text) {
+    const Function fn = RunsLowered(text);
+    return AccessOf(fn, OpKind::kGLoad).i("shifted", 0) +
+           AccessOf(fn, OpKind::kGStore).i("shifted", 0);
+  };
+  EXPECT_EQ(shifted(With(With(LongRow(), "5001", "5008"), "stride_align=2 contiguous=1",
+                         "stride_align=16 contiguous=1 last_align=8")),
+            0)
+      << "rows are whole vectors";
+  EXPECT_EQ(shifted(Rows(1, 5001)), 0) << "tiles are no whole vectors";
+  EXPECT_EQ(AccessOf(RunsLowered(Rows(1, 5001)), OpKind::kGStore).i("alone", 0), 0)
+      << "load and store pass through the same bytes";
+  const std::string words =
+      With(With(LongRow(), "bf16", "f32"), "stride_align=2", "stride_align=4");
+  EXPECT_EQ(shifted(words), 0) << "rows of 32 bits";
+  EXPECT_EQ(shifted(With(words, "stride_align=4", "stride_align=16")), 2) << "that need no shift";
+  EXPECT_EQ(shifted(Rows(8, 245)), 0) << "several rows";
+  EXPECT_EQ(shifted(With(LongRow(), "contiguous=1", "contiguous=0 strided_any")), 0)
+      << "elements of a row are apart";
+  EXPECT_EQ(shifted(With(LongRow(), "%X: tensor<bf16, 2> in ", "%X: tensor<bf16, 2> inout ")), 0)
+      << "others write what is beside the row, and one side is as the other";
+}
+
 TEST(RowRuns, OthersStay) {
   const auto aligned = [](int64_t rows, int64_t columns) {
     return With(Rows(rows, columns), "stride_align=2 contiguous=1",
