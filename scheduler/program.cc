@@ -25,6 +25,7 @@
 #include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
 #include "scheduler/last_turn.h"
+#include "scheduler/most_turns.h"
 #include "scheduler/nest.h"
 #include "scheduler/op_work.h"
 #include "scheduler/own_loads.h"
@@ -478,6 +479,8 @@ bool ApplySchedules(CutProgram& c) {
     SettleDepartures(c, loops[i], *compute, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
+    if (std::string few = TooFewTurns(c.fn, loops[i], plan->stages); !few.empty())
+      report.notes.push_back(std::move(few));
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&
         refuse("it reads across turns in a way the lowering does not know"))
       return false;

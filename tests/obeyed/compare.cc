@@ -9,11 +9,10 @@
 #include "tests/obeyed/counted.h"
 #include "tests/obeyed/order.h"
 #include "tests/obeyed/passes.h"
+#include "tests/obeyed/waits.h"
 
 namespace tilec::obeyed {
 namespace {
-
-std::string Show(Loc at) { return fmt::format("{}:{}", at.line, at.column); }
 
 // A role of the emitted program: warps that go the same ways.
 struct Role {
@@ -75,6 +74,14 @@ class Comparer {
       verdict_.unseen += static_cast<int>(wanted_.ops.size());
       return std::move(verdict_);
     }
+    // One turn needs no loop.
+    if (compute.empty() && wanted_.too_few_turns) {
+      ++verdict_.unpipelined;
+      for (const Wanted& op : wanted_.ops)
+        if (op.product && op.slice != kNobody && !Anywhere(op))
+          Fault(fmt::format("{} at {} is nowhere", op.name, Show(op.at)));
+      return std::move(verdict_);
+    }
     if (compute.size() != want)
       Fault(
           fmt::format("{} compute roles turn the loop, the schedule has {}", compute.size(), want));
@@ -107,10 +114,19 @@ class Comparer {
   }
 
   void Fault(std::string text) { verdict_.faults.push_back(std::move(text)); }
-
-  bool Mine(const Wanted& op, int slice) const {
-    return !op.load && op.slice != kNobody && (slice < 0 || op.slice < 0 || op.slice == slice);
+  void Take(Awaited seen) {
+    for (std::string& fault : seen.faults) Fault(std::move(fault));
+    verdict_.waits += seen.waits;
+    verdict_.chained += seen.chained;
+    verdict_.needed.insert(seen.needed.begin(), seen.needed.end());
   }
+
+  bool Anywhere(const Wanted& op) const {
+    for (size_t b = 0; b < code_.blocks().size(); ++b)
+      if (!Instructions({static_cast<int>(b)}, op).empty()) return true;
+    return false;
+  }
+
   // Of a compute role that is as the schedule has it.
   int NumberOf(const Role& role) const { return role.first_warp / wanted_.warps; }
 
@@ -237,6 +253,7 @@ class Comparer {
         inits.insert(code_.ByteOf(in.s->operands[0]));
     if (load == nullptr) return;
     std::map<int64_t, std::set<int>> rings;
+    std::map<int64_t, int64_t> used;  // slots that copies go to, where that is told
     std::set<int64_t> bases;
     // In the loop slots are numbered at run time: what is constant is the ring.
     std::set<int> turning;
@@ -247,6 +264,8 @@ class Comparer {
         const Event e = code_.EventOf(i);
         if (e.kind == Event::Kind::kFull || e.kind == Event::Kind::kExpect) bases.insert(e.number);
         if (e.kind != Event::Kind::kCopy) continue;
+        if (const auto reach = code_.ReachOf(code_.instrs()[static_cast<size_t>(i)].s->operands[2]))
+          used.try_emplace(e.number, *reach / 8 + 1);
         for (size_t o = 0; o < wanted_.ops.size(); ++o)
           if (wanted_.ops[o].load && wanted_.ops[o].at == e.at)
             rings[e.number].insert(static_cast<int>(o));
@@ -257,15 +276,20 @@ class Comparer {
       for (auto it = inits.lower_bound(ring);
            it != inits.end() && (next == bases.end() || *it < *next); ++it)
         ++depth;
+      rings_[ring] = {next == bases.end() ? ring + 8 * depth : *next, ops};
+      const auto told = used.find(ring);
       for (int o : ops) {
         const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
+        if (told != used.end() && told->second < std::min(op.depth, kMostSlots) &&
+            told->second < depth)
+          Fault(fmt::format("copies of {} go to {} of {} slots, the schedule has {}", op.name,
+                            told->second, depth, op.depth));
         if (depth < std::min(op.depth, kMostSlots))
           Fault(fmt::format("the ring of {} has {} slots, the schedule {}", op.name, depth,
                             op.depth));
       }
       ++verdict_.rings;
     }
-    rings_ = std::move(rings);
   }
 
   // ---- order and stages -----------------------------------------------------------------------
@@ -383,10 +407,14 @@ class Comparer {
         if (Mine(op, slice) && CopiesOf(*loop, op, {0}).before > 0) return true;
       return false;
     };
-    if (std::any_of(loops.begin(), loops.end(), pipelined))
+    const bool steady = std::any_of(loops.begin(), loops.end(), pipelined);
+    if (steady)
       loops.erase(
           std::remove_if(loops.begin(), loops.end(), [&](const Loop* l) { return !pipelined(l); }),
           loops.end());
+    // Nothing of the schedule is in its order, but nothing of a turn may be in another.
+    const bool in_program_order = wanted_.too_few_turns && !steady;
+    verdict_.unpipelined += in_program_order;
     for (const Loop* loop : loops) {
       const std::vector<std::vector<Event>> turns = code_.Turns(*loop, role.first_warp);
       if (turns.empty()) Fault("a loop with too many ways through a turn");
@@ -433,6 +461,11 @@ class Comparer {
                             "times together",
                             op.name, copies.before, copies.behind, span));
         }
+        if (in_program_order) {
+          if (span > 0)
+            Fault(fmt::format("ops of a loop in program order stand {} times behind it", span));
+          continue;
+        }
         int events = 0;
         for (const Event& e : turn) events += Outside(e);
         InOrder order = CheckOrder(wanted_, seen, events);
@@ -442,146 +475,20 @@ class Comparer {
         for (size_t i = 0; i + 1 < seen.size(); ++i)
           if (!MayMove(wanted_, seen[i].op) && !MayMove(wanted_, seen[i + 1].op) &&
               wanted_.ops[static_cast<size_t>(seen[i].op)].along < 0 &&
-              wanted_.ops[static_cast<size_t>(seen[i + 1].op)].along < 0 &&
-              seen[i].alike.empty() && seen[i + 1].alike.empty() &&
+              wanted_.ops[static_cast<size_t>(seen[i + 1].op)].along < 0 && seen[i].alike.empty() &&
+              seen[i + 1].alike.empty() &&
               (seen.size() > 2 || (seen[i].stage >= 0 && seen[i + 1].stage >= 0)))
             verdict_.neighbours.push_back({seen[i].op, seen[i + 1].op});
-        Waits(turn);
-        FullBarriers(turn, slice);
+        Take(CheckWaits(code_, wanted_, turn));
+        Take(CheckFullBarriers(code_, wanted_, rings_, turn, slice));
       }
-    }
-  }
-
-  // ---- waits ----------------------------------------------------------------------------------
-  // A wait for products ends one whose result is read, or whose register operand is written again,
-  // before the next wait: otherwise a later or a weaker one would do. Only the end of a turn may
-  // await more, where the compiler has said so.
-  void Waits(const std::vector<Event>& turn) {
-    struct Group {
-      std::set<emu::RegId> results, operands;
-      Loc at;  // of its last product
-    };
-    std::vector<Event> thrice;
-    for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), turn.begin(), turn.end());
-    std::vector<Group> pending;
-    Group open;
-    for (size_t i = 0; i < thrice.size(); ++i) {
-      const Event& e = thrice[i];
-      const Instr& in = code_.instrs()[static_cast<size_t>(e.instr)];
-      if (e.kind == Event::Kind::kProduct) {
-        open.results.insert(in.writes.begin(), in.writes.end());
-        for (emu::RegId r : in.reads)
-          if (!std::count(in.writes.begin(), in.writes.end(), r)) open.operands.insert(r);
-        open.at = e.at;
-      } else if (e.kind == Event::Kind::kCommit) {
-        pending.push_back(std::move(open));
-        open = Group();
-      } else if (e.kind != Event::Kind::kWait && in.s->opcode == "mov") {
-        // The register allocator's: the result has another name from here on.
-        const auto rename = [&](std::set<emu::RegId>& results) {
-          if (std::any_of(in.reads.begin(), in.reads.end(),
-                          [&](emu::RegId r) { return results.count(r) != 0; }))
-            results.insert(in.writes.begin(), in.writes.end());
-        };
-        rename(open.results);
-        for (Group& group : pending) rename(group.results);
-      } else if (e.kind == Event::Kind::kWait) {
-        const size_t keep = std::min(pending.size(), static_cast<size_t>(e.number));
-        const bool looked_at = i >= turn.size() && i < 2 * turn.size();
-        verdict_.waits += looked_at;
-        if (keep == pending.size()) {
-          if (looked_at) Fault(fmt::format("the wait at {} ends no product", Show(e.at)));
-          continue;
-        }
-        Group youngest = pending[pending.size() - keep - 1];
-        pending.erase(pending.begin(), pending.end() - static_cast<std::ptrdiff_t>(keep));
-        if (!looked_at) continue;
-        bool demanded = false, more = false, chained = false;
-        const bool remakes = Remakes(e.at, youngest.at);
-        for (size_t j = i + 1; j < thrice.size() && !demanded; ++j) {
-          if (thrice[j].kind == Event::Kind::kWait) {
-            more = true;
-            if (wanted_.strict && !remakes) break;
-          }
-          const Instr& next = code_.instrs()[static_cast<size_t>(thrice[j].instr)];
-          const bool product = thrice[j].kind == Event::Kind::kProduct;
-          // A buffer that no ring has: it is filled again when the product has read it.
-          const bool stores = next.s->opcode == "st" && next.s->Has("shared");
-          demanded =
-              demanded || ((stores || next.s->opcode == "stmatrix") && !(more && wanted_.strict));
-          const bool copies = next.s->opcode == "mov";
-          for (emu::RegId r : next.reads) {
-            if (!youngest.results.count(r) || (more && wanted_.strict)) continue;
-            if (copies) youngest.results.insert(next.writes.begin(), next.writes.end());
-            chained = chained || product;
-            demanded = demanded || (!copies && !product);
-          }
-          for (emu::RegId r : next.writes)
-            demanded = demanded || (youngest.operands.count(r) && !copies);
-        }
-        // Not obeyed yet: a result that only goes into the next product needs no wait between.
-        if (!demanded && chained && more) {
-          ++verdict_.chained;
-          continue;
-        }
-        // A load without a ring goes into one slot, and awaits whoever reads it.
-        if (demanded || wanted_.loads_lost) continue;
-        bool at_end = true;  // nothing of the turn follows
-        for (size_t j = i + 1; j < 2 * turn.size(); ++j)
-          at_end = at_end && thrice[j].kind != Event::Kind::kProduct &&
-                   thrice[j].kind != Event::Kind::kWait &&
-                   !OnTiles(*code_.instrs()[static_cast<size_t>(thrice[j].instr)].s);
-        if (!at_end || wanted_.awaited_at_end == 0)
-          Fault(
-              fmt::format("the wait at {} (pending {}) is stronger than the order demands: nobody "
-                          "reads the youngest product it ends",
-                          Show(e.at), e.number));
-      }
-    }
-  }
-
-  // Is it a place at which a register operand of the product is made? The wait in front of it is
-  // for the product that reads the old one; LLVM may have moved the instructions that write it
-  // down, behind another wait.
-  bool Remakes(Loc place, Loc product) const {
-    return std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& op) {
-      if (!op.product || op.at != product) return false;
-      return std::any_of(op.reads.begin(), op.reads.end(), [&](int made) {
-        const Wanted& source = wanted_.ops[static_cast<size_t>(made)];
-        return !source.load && !source.product && source.at == place;
-      });
-    });
-  }
-
-  // A full barrier is awaited right before the first product that reads the ring, if only products
-  // do.
-  void FullBarriers(const std::vector<Event>& turn, int slice) {
-    for (size_t i = 0; i < turn.size(); ++i) {
-      if (turn[i].kind != Event::Kind::kFull) continue;
-      const auto ring = rings_.find(turn[i].number);
-      if (ring == rings_.end()) continue;
-      size_t next = i;
-      while (next < turn.size() && turn[next].kind != Event::Kind::kProduct) ++next;
-      if (next == turn.size()) continue;
-      bool product_reads = false, this_one = false, threads_read = false;
-      for (const Wanted& op : wanted_.ops)
-        if (Mine(op, slice))
-          for (int load : ring->second)
-            if (Reads(op, load)) {
-              threads_read = threads_read || !op.product;
-              product_reads = true;
-              this_one = this_one || op.at == turn[next].at;
-            }
-      if (product_reads && !threads_read && !this_one)
-        Fault(fmt::format("a ring is awaited at {}, before a product that does not read it",
-                          Show(turn[i].at)));
     }
   }
 
   const Code& code_;
   WantedLoop wanted_;
   Verdict verdict_;
-  std::map<int64_t, std::set<int>> rings_;
+  FilledRings rings_;
   std::vector<Bytes> barriers_;  // full, of the rings of passes
 };
 

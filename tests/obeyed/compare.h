@@ -57,13 +57,18 @@ struct WantedLoop {
   int awaited_at_end = 0;
   bool results_kept = false;
   bool loads_lost = false;  // it said that a load has no ring
+  // It said that the loop never has as many turns as the schedule has stages. LLVM knows it, too,
+  // and takes the pipelined loop out: every loop that is left has all of a turn's ops in that turn.
+  bool too_few_turns = false;
 };
 
 struct Verdict {
   std::vector<std::string> faults;  // empty: obeyed
   int turns = 0, products = 0, masses = 0, unseen = 0, moved = 0, waits = 0, rings = 0;
-  int chained = 0;                              // waits between products of one accumulator
-  int passes = 0;                               // tiles seen on their way between roles, both ends
+  int unpipelined = 0;   // loops that never have the turns for their stages
+  int chained = 0;       // waits between products of one accumulator
+  std::set<int> needed;  // lines of waits without which something is read too early, for mutants
+  int passes = 0;        // tiles seen on their way between roles, both ends
   std::vector<std::pair<int, int>> neighbours;  // ops seen one after the other, for mutants
 };
 

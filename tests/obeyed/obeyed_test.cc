@@ -42,6 +42,7 @@ constexpr std::array<Known, 0> kKnown = {};
 struct Counts {
   int programs = 0, fallen_back = 0, loops = 0, turns = 0, products = 0, masses = 0, unseen = 0;
   int moved = 0, waits = 0, chained = 0, rings = 0, passes = 0, mutants = 0, unnoticed = 0;
+  int unpipelined = 0;
 };
 
 class Tester {
@@ -91,6 +92,7 @@ class Tester {
       counts_.chained += verdict.chained;
       counts_.rings += verdict.rings;
       counts_.passes += verdict.passes;
+      counts_.unpipelined += verdict.unpipelined;
       if (!faults.empty()) {
         good = false;
         fmt::print("{} {}, loop at line {}, II {}:\n", CallText(call), schedule,
@@ -102,6 +104,8 @@ class Tester {
       if (Compare(*code, wanted).faults.empty()) {
         Mutate(*code, wanted, verdict, CallText(call));
         Strengthen(image.ptx, wanted);
+        Weaken(image.ptx, wanted, verdict, CallText(call));
+        if (verdict.unpipelined > 0) Unpipelined(*code, wanted, CallText(call));
       }
     }
     return good;
@@ -159,6 +163,29 @@ class Tester {
     }
   }
 
+  // Waits that somebody needs are left out, one at a time, in the order of the text.
+  void Weaken(const std::string& ptx, const WantedLoop& wanted, const Verdict& verdict,
+              const std::string& call) {
+    constexpr size_t kMost = 6;  // every one is read anew
+    size_t left_out = 0;
+    for (const int line : verdict.needed) {
+      if (++left_out > kMost) return;
+      size_t at = 0;
+      for (int l = 1; l < line; ++l) at = ptx.find('\n', at) + 1;
+      std::string weaker = ptx;
+      weaker.insert(at, "//");
+      std::string why;
+      const std::unique_ptr<Code> code = Code::Read(weaker, &why);
+      if (code) Judge(*code, wanted, fmt::format("{}: line {} left out", call, line));
+    }
+  }
+
+  // Of a loop that may have more turns the pipelined one would be missed.
+  void Unpipelined(const Code& code, WantedLoop wanted, const std::string& call) {
+    wanted.too_few_turns = false;
+    Judge(code, wanted, fmt::format("{}: no loop is pipelined", call));
+  }
+
   // Every wait that leaves products under way awaits one more of them.
   void Strengthen(const std::string& ptx, const WantedLoop& wanted) {
     const std::string what = "wgmma.wait_group.sync.aligned ";
@@ -205,9 +232,9 @@ int Main(int argc, char** argv) {
   fmt::print(
       "{} programs, {} of them not by a schedule; {} loops, {} turns: {} products, {} masses in "
       "order, {} moved by rule, {} not to be told apart; {} waits ({} within one accumulator), "
-      "{} rings, {} tiles put or taken\n",
+      "{} rings, {} tiles put or taken; {} loops in program order for want of turns\n",
       c.programs, c.fallen_back, c.loops, c.turns, c.products, c.masses, c.moved, c.unseen, c.waits,
-      c.chained, c.rings, c.passes);
+      c.chained, c.rings, c.passes, c.unpipelined);
   fmt::print("{} changed schedules, {} unnoticed; {} stronger waits noticed\n", c.mutants,
              c.unnoticed, tester.strengthened_);
   for (size_t i = 0; i < std::size(kKnown); ++i)

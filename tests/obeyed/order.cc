@@ -142,6 +142,10 @@ class Orderer {
 
 }  // namespace
 
+bool Mine(const Wanted& op, int slice) {
+  return !op.load && op.slice != kNobody && (slice < 0 || op.slice < 0 || op.slice == slice);
+}
+
 bool Reads(const Wanted& reader, int from) {
   return std::count(reader.reads.begin(), reader.reads.end(), from) > 0;
 }

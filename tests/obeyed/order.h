@@ -40,6 +40,8 @@ InOrder CheckOrder(const WantedLoop& wanted, const std::vector<Seen>& seen, int 
 // LLVM with the first op on a carried value that begins as a constant.
 bool MayMove(const WantedLoop& wanted, int op);
 
+// Has the role with this slice the op? −1: the only one.
+bool Mine(const Wanted& op, int slice);
 bool Reads(const Wanted& reader, int from);
 bool IsPass(const Wanted& op);
 

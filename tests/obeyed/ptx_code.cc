@@ -37,6 +37,8 @@ bool ReadsAll(std::string_view text) {
 
 }  // namespace
 
+std::string Show(Loc at) { return std::to_string(at.line) + ":" + std::to_string(at.column); }
+
 std::unique_ptr<Code> Code::Read(const std::string& ptx, std::string* why) {
   auto code = std::make_unique<Code>();
   DiagSink diags;
@@ -207,6 +209,35 @@ int64_t Code::BytesInto(const emu::Operand& o, int depth) const {
   if (s.opcode == "mov" || s.opcode == "cvt" || s.opcode == "cvta")
     return BytesInto(s.operands[1], depth + 1);
   return 0;
+}
+
+std::optional<int64_t> Code::Reach(const emu::Operand& o, int depth) const {
+  if (o.kind == Kind::kInt || o.kind == Kind::kSymbol) return 0;
+  if (depth > 12 || (o.kind != Kind::kRegister && o.kind != Kind::kAddress)) return std::nullopt;
+  if (o.kind == Kind::kAddress && !o.parts.empty()) return Reach(o.parts[0], depth + 1);
+  const auto it = writers_.find(o.reg);
+  if (it == writers_.end() || it->second.size() != 1) return std::nullopt;
+  const emu::Statement& s = *instrs_[static_cast<size_t>(it->second[0])].s;
+  const auto arg = [&](size_t i) { return Reach(s.operands[i], depth + 1); };
+  const auto constant = [&](size_t i) -> std::optional<int64_t> {
+    if (i >= s.operands.size() || s.operands[i].kind != Kind::kInt) return std::nullopt;
+    return static_cast<int64_t>(s.operands[i].bits);
+  };
+  if (s.opcode == "mov" || s.opcode == "cvt" || s.opcode == "cvta") return arg(1);
+  if (s.opcode == "and") return constant(2) ? constant(2) : constant(1);
+  if (s.opcode == "bfe" && constant(3) && *constant(3) < 32)
+    return (int64_t{1} << *constant(3)) - 1;
+  if (s.opcode == "add") {
+    const auto a = arg(1), b = arg(2);
+    if (!a || !b) return std::nullopt;
+    return *a + *b;
+  }
+  if (s.opcode == "shl" && constant(2) && *constant(2) < 32) {
+    const auto a = arg(1);
+    if (!a) return std::nullopt;
+    return *a << *constant(2);
+  }
+  return std::nullopt;
 }
 
 Event Code::EventOf(int instr) const {

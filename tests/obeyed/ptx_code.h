@@ -24,6 +24,8 @@ struct Loc {
   auto operator<=>(const Loc&) const = default;
 };
 
+std::string Show(Loc at);
+
 struct Instr {
   const emu::Statement* s = nullptr;
   Loc at;  // the `.loc` above it
@@ -71,6 +73,8 @@ class Code {
   std::set<int> Following(const Loop& loop) const;  // blocks that can run after the loop
   Event EventOf(int instr) const;
   int64_t ByteOf(const emu::Operand& address) const { return BytesInto(address, 0); }
+  // How far the address goes beyond that at most; nothing where its arithmetic does not say.
+  std::optional<int64_t> ReachOf(const emu::Operand& address) const { return Reach(address, 0); }
 
  private:
   void Locate(const std::string& text);
@@ -80,6 +84,7 @@ class Code {
   std::optional<int64_t> Known(const emu::Operand& o, int warp, int depth) const;
   std::vector<int> Next(int block, int warp) const;
   int64_t BytesInto(const emu::Operand& o, int depth) const;
+  std::optional<int64_t> Reach(const emu::Operand& o, int depth) const;
 
   std::unique_ptr<emu::PtxModule> module_;
   const emu::Entry* entry_ = nullptr;

@@ -244,6 +244,8 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   }
   wanted.awaited_at_end += loop.going_on;  // where rings are too shallow
   for (const std::string& note : loop.notes) {
+    wanted.too_few_turns =
+        wanted.too_few_turns || note.find("turns at most, too few for") != std::string::npos;
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
     wanted.results_kept =
         wanted.results_kept || note.find("end of the turn of the product") != std::string::npos;
