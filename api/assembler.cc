@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/assembler.h"
 
+#include <thread>
+
 #include "api/diagnostics.h"
 #include "api/environment.h"
 #include "backend/diagnostics.h"
@@ -23,14 +25,36 @@ MachineCode Assembler::CodeOf(const backend::KernelImage& image, const runtime::
   MachineCode code;
   if (ptxas_.empty() || device.kind() != "cuda") return code;
   const std::string isa = device.isa();
-  for (const backend::KernelImage& launch : image.before)
-    code.before.push_back(Assemble(launch, isa, cache, diags));
-  code.cubin = Assemble(image, isa, cache, diags);
+  struct Asked {
+    const backend::KernelImage* launch = nullptr;
+    std::string code = {}, failed = {};
+    DiagSink said = {};
+  };
+  std::vector<Asked> all;
+  for (const backend::KernelImage& launch : image.before) all.push_back({&launch});
+  all.push_back({&image});
+  {
+    std::vector<std::jthread> others;  // who waits for a process of its own
+    const auto assemble = [&](size_t i) {
+      all[i].code = Assemble(*all[i].launch, isa, cache, &all[i].failed, all[i].said);
+    };
+    for (size_t i = 1; i < all.size(); ++i) others.emplace_back(assemble, i);
+    assemble(0);
+  }
+  for (Asked& asked : all) {  // in the launches' order, whoever was the first
+    asked.said.MoveTo(diags);
+    if (!asked.failed.empty() && !stopped_.exchange(true))
+      diags.Report(kNotAssembled, Span{}, ptxas_, asked.launch->name, asked.failed);
+  }
+  code.cubin = std::move(all.back().code);
+  all.pop_back();
+  for (Asked& asked : all) code.before.push_back(std::move(asked.code));
   return code;
 }
 
 std::string Assembler::Assemble(const backend::KernelImage& launch, const std::string& isa,
-                                const runtime::KernelCache* cache, DiagSink& diags) {
+                                const runtime::KernelCache* cache, std::string* failed,
+                                DiagSink& diags) {
   if (stopped_) return "";
   std::string key;
   if (cache != nullptr) {
@@ -40,9 +64,7 @@ std::string Assembler::Assemble(const backend::KernelImage& launch, const std::s
   DiagSink quiet;  // the driver says what is wrong with the text, if something is
   auto report = backend::Assemble(launch.ptx, isa, ptxas_, quiet);
   if (!report.ok()) {
-    if (!stopped_.exchange(true))
-      diags.Report(kNotAssembled, Span{}, ptxas_, launch.name,
-                   quiet.all().empty() ? "it failed" : quiet.all()[0].message);
+    *failed = quiet.all().empty() ? "it failed" : quiet.all()[0].message;
     return "";
   }
   if (cache != nullptr)

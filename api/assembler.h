@@ -31,8 +31,8 @@ class Assembler {
   // What CompilerOptions::ptxas says: "auto", "off" or a file, which must be there.
   Result<> Use(const std::string& option, DiagSink& diags);
 
-  // Code of all launches of the image for the device, or none: without a ptxas, where it fails, and
-  // for what is no GPU. `cache` may be null.
+  // Code of all launches of the image for the device, assembled beside each other, or none: without
+  // a ptxas, where it fails, and for what is no GPU. `cache` may be null.
   MachineCode CodeOf(const backend::KernelImage& image, const runtime::Device& device,
                      const runtime::KernelCache* cache, DiagSink& diags);
   // Nothing is assembled from here on: the driver takes no such code, or ptxas no such text.
@@ -40,8 +40,9 @@ class Assembler {
   const std::string& ptxas() const { return ptxas_; }
 
  private:
+  // `failed`: what ptxas said, where it was asked and failed.
   std::string Assemble(const backend::KernelImage& launch, const std::string& isa,
-                       const runtime::KernelCache* cache, DiagSink& diags);
+                       const runtime::KernelCache* cache, std::string* failed, DiagSink& diags);
 
   std::string ptxas_;  // "": there is none
   std::string stamp_;  // of that file: another version's code is not taken for its own

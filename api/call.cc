@@ -38,20 +38,6 @@ std::optional<int64_t> AsInteger(const ConstValue& v) {
   return std::nullopt;
 }
 
-// `v` as a value of `dtype`; nullopt if it is none.
-std::optional<ConstValue> Convert(ir::DType dtype, const ConstValue& v) {
-  if (ir::IsFloat(dtype)) {
-    if (const auto* b = std::get_if<bool>(&v)) return ConstValue(*b ? 1.0 : 0.0);
-    if (const auto* i = std::get_if<int64_t>(&v)) return ConstValue(static_cast<double>(*i));
-    return v;
-  }
-  const std::optional<int64_t> i = AsInteger(v);
-  if (!i) return std::nullopt;
-  if (dtype == ir::DType::kBool)
-    return *i == 0 || *i == 1 ? std::optional<ConstValue>(*i != 0) : std::nullopt;
-  return ConstValue(*i);
-}
-
 backend::Direction ForRuntime(ir::Direction d) {
   switch (d) {
     case ir::Direction::kIn: return backend::Direction::kIn;
@@ -76,6 +62,35 @@ Bindings Integers(const Signature& s, const frontend::Values& values) {
 }
 
 }  // namespace
+
+std::optional<ConstValue> Convert(ir::DType dtype, const ConstValue& v) {
+  if (ir::IsFloat(dtype)) {
+    if (const auto* b = std::get_if<bool>(&v)) return ConstValue(*b ? 1.0 : 0.0);
+    if (const auto* i = std::get_if<int64_t>(&v)) return ConstValue(static_cast<double>(*i));
+    return v;
+  }
+  const std::optional<int64_t> i = AsInteger(v);
+  if (!i) return std::nullopt;
+  if (dtype == ir::DType::kBool)
+    return *i == 0 || *i == 1 ? std::optional<ConstValue>(*i != 0) : std::nullopt;
+  return ConstValue(*i);
+}
+
+ir::DType TypeOf(const Signature& s, const std::string& name) {
+  if (const ParamInfo* p = s.param(name)) return p->dtype;
+  const frontend::TuneInfo* t = s.tune(name);
+  if (t && t->default_value) {
+    if (std::holds_alternative<bool>(*t->default_value)) return ir::DType::kBool;
+    if (std::holds_alternative<double>(*t->default_value)) return ir::DType::kF64;
+  }
+  return ir::DType::kI64;
+}
+
+std::optional<runtime::ScalarValue> ForLaunch(const ConstValue& v) {
+  if (const auto* d = std::get_if<double>(&v)) return *d;
+  if (const auto i = AsInteger(v)) return *i;
+  return std::nullopt;
+}
 
 RuntimeSignature ForRuntime(const Signature& signature) {
   RuntimeSignature out;
@@ -107,12 +122,7 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
           .Place(Place(s));
       continue;
     }
-    // Dims and tunes are integers, a tune may also be what its default is.
-    ir::DType dtype = p ? p->dtype : ir::DType::kI64;
-    if (const frontend::TuneInfo* t = s.tune(name); t && t->default_value) {
-      if (std::holds_alternative<bool>(*t->default_value)) dtype = ir::DType::kBool;
-      if (std::holds_alternative<double>(*t->default_value)) dtype = ir::DType::kF64;
-    }
+    const ir::DType dtype = TypeOf(s, name);
     if (const auto converted = Convert(dtype, value))
       out[name] = *converted;
     else
@@ -135,14 +145,16 @@ Result<frontend::Values> CheckValues(const Signature& s, const Given& given, Dia
 // Multiples of what do rows begin at? H200, bf16 product of 4096^3, rested: with K = 4104, 16 bytes
 // beyond a sector, 0.64 of cuBLAS; with K = 4112, a whole one, 1.00. Base addresses were sectors'
 // in both. Rows of which whole ones fill a sector are cut by none.
-int64_t RowStart(const runtime::TensorView& view, ir::DType dtype) {
-  const std::vector<int64_t> strides = runtime::EffectiveStrides(view);
+int64_t RowStart(std::span<const int64_t> dims, std::span<const int64_t> steps, ir::DType dtype) {
   int64_t start = scheduler::kLineBytes;
-  for (size_t d = 0; d + 1 < view.dims.size(); ++d)
-    if (const int64_t pitch = strides[d] * static_cast<int64_t>(ir::ByteSize(dtype));
-        view.dims[d] > 1 && pitch != 0 && (pitch < 0 || scheduler::kSectorBytes % pitch != 0))
+  for (size_t d = 0; d + 1 < dims.size(); ++d)
+    if (const int64_t pitch = steps[d] * static_cast<int64_t>(ir::ByteSize(dtype));
+        dims[d] > 1 && pitch != 0 && (pitch < 0 || scheduler::kSectorBytes % pitch != 0))
       start = std::gcd(start, pitch);
   return start;
+}
+int64_t RowStart(const runtime::TensorView& view, ir::DType dtype) {
+  return RowStart(view.dims, runtime::EffectiveStrides(view), dtype);
 }
 
 scheduler::RowStarts RowStartsOf(const Signature& signature, const frontend::Values& values) {
@@ -164,10 +176,7 @@ void PutInLaunch(const Signature& s, const frontend::Values& values, runtime::La
     if (s.dim(name)) {
       launch->dims[name] = std::get<int64_t>(value);
     } else if (p && p->role == ParamRole::kScalar) {
-      if (const auto* d = std::get_if<double>(&value))
-        launch->scalars[name] = *d;
-      else
-        launch->scalars[name] = *AsInteger(value);
+      launch->scalars[name] = *ForLaunch(value);
     }
   }
 }

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,8 +54,17 @@ struct Call {
 Result<frontend::Values> CheckValues(const frontend::Signature& signature, const Given& given,
                                      DiagSink& diags);
 
+// `v` as a value of `dtype`; nullopt if it is none.
+std::optional<frontend::ConstValue> Convert(ir::DType dtype, const frontend::ConstValue& v);
+// What values of a name are converted to: dims and tunes are integers, a tune may also be what its
+// default is.
+ir::DType TypeOf(const frontend::Signature& signature, const std::string& name);
+// As a launch takes it; nullopt: it is no number.
+std::optional<runtime::ScalarValue> ForLaunch(const frontend::ConstValue& v);
+
 // A power of two of bytes, up to a line, at whose multiples rows begin.
 int64_t RowStart(const runtime::TensorView& view, ir::DType dtype);
+int64_t RowStart(std::span<const int64_t> dims, std::span<const int64_t> steps, ir::DType dtype);
 
 // Where rows of the tensors that are read begin, if these are contiguous. Of dims that are not
 // given nothing is known: at whole lines.

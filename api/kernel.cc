@@ -76,7 +76,8 @@ api::ContentsOf ContentsAt(const Where& where) {
   };
 }
 
-KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tuning) {
+KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tuning,
+                           api::TuneMemory* memory = nullptr) {
   KernelState::Tuned tuned;
   tuned.values = std::move(tuning.values);
   tuned.schedule = std::move(tuning.schedule);
@@ -84,7 +85,7 @@ KernelState::Tuned TunedBy(KernelState& k, const api::Call& call, api::Tuning tu
   with.schedule = tuned.schedule;
   for (const auto& [name, value] : tuned.values) with.statics[name] = with.all[name] = value;
   const scheduler::SplitChoice form =
-      api::SplitFor(k.loaded, k.signature, k.compiler->options, with);
+      api::SplitFor(k.loaded, k.signature, k.compiler->options, with, memory);
   tuned.split = form.ctas;
   tuned.pack = form.pack;
   tuned.share_copies = form.share_copies;
@@ -108,7 +109,7 @@ Result<KernelState::Tuned> Choose(KernelState& k, const api::Call& call, const s
   by.contents = ContentsAt(where);
   TRY(api::Tuning tuning, api::TuningFor(k.loaded, k.signature, options, by, false,
                                          store ? &*store : nullptr, call, diags, memory.get()));
-  return TunedBy(k, call, std::move(tuning));
+  return TunedBy(k, call, std::move(tuning), memory.get());
 }
 
 std::shared_ptr<Specialisation> FindSpecialisation(KernelState& k, const api::Call& call);
@@ -323,26 +324,16 @@ Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, cons
 }
 
 // A launch whose class is known; null where that is not, or something is wrong, which binding says.
-// `key` is what its class is known by, if it is told by one.
-std::shared_ptr<Resolved> OfKnownClass(KernelState& k, const DeviceState* on, const Args& args,
-                                       std::optional<std::string>* key) {
-  if (!k.told_by_class) return nullptr;
-  DiagSink quiet;
-  const auto values = ValuesOf(k, args, quiet);
-  if (!values.ok()) return nullptr;
-  runtime::LaunchArgs launch;
-  launch.tensors = TensorsOf(args);
-  *key = api::KnownClasses::KeyOf(k.signature, *values, launch.tensors, on);
-  if (!*key) return nullptr;
+std::shared_ptr<Resolved> OfKnownClass(KernelState& k, const api::ReadLaunch& launch) {
   auto made = std::make_shared<Resolved>();
   {
     std::lock_guard<std::mutex> lock(k.mutex);
-    made->loaded = k.classes.Find(**key);
+    made->loaded = k.classes.Find(launch.key());
   }
   if (made->loaded == nullptr) return nullptr;
-  api::PutInLaunch(k.signature, *values, &launch);
-  auto ready = made->loaded->Prepare(std::move(launch), quiet);
-  if (!ready.ok()) return nullptr;
+  DiagSink quiet;
+  auto ready = made->loaded->Prepare(launch.given(), quiet);
+  if (!ready.ok() || !*ready) return nullptr;
   made->ready = *std::move(ready);
   return made;
 }
@@ -360,20 +351,22 @@ Result<ResolvedPtr> Resolve(KernelState& k, const Where& where, const Args& args
       diags.Report(api::kTuneImproved, Span{}, k.signature.kernel, i.sizes, i.what, i.us,
                    i.before_us);
   }
-  std::optional<std::string> key;
-  std::shared_ptr<Resolved> made = OfKnownClass(k, on, args, &key);
+  api::ReadLaunch launch;
+  const bool read = k.reader && k.reader->Read(args, on, &launch);
+  std::shared_ptr<Resolved> made = read ? OfKnownClass(k, launch) : nullptr;
   bool of_all = false;
   if (!made) {
     made = std::make_shared<Resolved>();
     TRY(api::Call call, Bind(k, args, where, diags, &of_all));
     TRY(made->loaded, LoadedOn(k, where, call, diags));
     TRY(made->ready, made->loaded->Prepare(std::move(call.launch), diags));
+    of_all = of_all && read && k.reader->Fits(made->loaded->image());
   }
   made->args = args;
   made->device = on;
   std::lock_guard<std::mutex> lock(k.mutex);
   if (generation == k.generation) k.resolved.KeepKind(hashes, made);
-  if (key && of_all) k.classes.Keep(*std::move(key), made->loaded);
+  if (of_all) k.classes.Keep(launch.key(), made->loaded);
   return ResolvedPtr(std::move(made));
 }
 
@@ -471,8 +464,7 @@ Result<> FinishLoading(KernelState& k, const std::string& kernel, DiagSink& diag
   TRY_VOID(api::LoadTunes(k.loaded, k.compiler->options.tune, diags));
   TRY(k.signature, frontend::SignatureOf(*k.loaded.program, kernel, diags));
   k.runtime_signature = api::ForRuntime(k.signature);
-  k.told_by_class = k.compiler->options.tune == "classes" && !k.compiler->improver &&
-                    api::KnownClasses::Tell(k.signature);
+  if (k.compiler->options.tune == "classes" && !k.compiler->improver) k.reader.emplace(k.signature);
   return Done();
 }
 

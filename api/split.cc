@@ -2,6 +2,7 @@
 #include "api/split.h"
 
 #include "api/schedule_names.h"
+#include "api/tune_memory.h"
 #include "ir/clean_up.h"
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
@@ -44,24 +45,50 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
   return shape;
 }
 
-scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
-                                const PipelineOptions& options, const Call& call) {
-  if (options.For(call).schedule != "solve" || loaded.schedule_file >= 0) return {};
+namespace {
+
+std::unique_ptr<scheduler::Forms> FormsOf(const Loaded& loaded, const std::string& kernel,
+                                          const PipelineOptions& options, const Call& call,
+                                          const ir::Target& machine) {
   DiagSink quiet;  // who compiles it says what is wrong
-  const Result<Machine> machine = MachineOf(options, quiet);
-  if (!machine.ok()) return {};
-  Result<ir::Function> fn = MakeTileIr(loaded, signature.kernel, call, nullptr, quiet);
-  if (!fn.ok()) return {};
+  Result<ir::Function> fn = MakeTileIr(loaded, kernel, call, nullptr, quiet);
+  if (!fn.ok()) return nullptr;
   PipelineOptions plain = options;
   plain.crash_dir.clear();
-  const Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
-  if (!clean.ok()) return {};
+  Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
+  if (!clean.ok()) return nullptr;
+  return std::make_unique<scheduler::Forms>(std::move(clean->fn), machine, std::move(clean->loops));
+}
+
+}  // namespace
+
+scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
+                                const PipelineOptions& options, const Call& call,
+                                TuneMemory* memory) {
+  if (options.For(call).schedule != "solve" || loaded.schedule_file >= 0) return {};
+  DiagSink quiet;
+  const Result<Machine> machine = MachineOf(options, quiet);
+  if (!machine.ok()) return {};
+  std::unique_ptr<scheduler::Forms> own;
+  const auto make = [&](std::unique_ptr<scheduler::Forms>& forms) {
+    forms = FormsOf(loaded, signature.kernel, options, call, **machine);
+  };
+  scheduler::Forms* forms = nullptr;
+  if (memory != nullptr) {
+    std::string statics;
+    for (const auto& [name, value] : call.statics)
+      statics += fmt::format("{}={} ", name, frontend::ToText(value));
+    forms = memory->chosen.At(statics, make).get();
+  } else {
+    make(own);
+    forms = own.get();
+  }
+  if (forms == nullptr) return {};
   const auto shape = [&](const ir::Function& f, const ir::WorkCount& work) {
     return LikelyShape(f, work, **machine);
   };
   scheduler::SplitChoice choice =
-      scheduler::ChooseSplit(clean->fn, **machine, NamesOf(call), call.row_starts,
-                             ir::isa::kPortableClusterCtas, shape, clean->loops);
+      forms->Choose(NamesOf(call), call.row_starts, ir::isa::kPortableClusterCtas, shape);
   choice.once = choice.once && options.tune != "default";
   return choice;
 }

@@ -24,10 +24,14 @@ Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptio
 scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
                                    const ir::Target& target);
 
+struct TuneMemory;
+
 // For the tunes that the call has by now. One CTA that copies for itself where the options ask for
-// something else than the solver's own choice, or the model cannot tell.
+// something else than the solver's own choice, or the model cannot tell. `memory` (may be null)
+// makes it faster, if it is of the same facts and given statics.
 scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature& signature,
-                                const PipelineOptions& options, const Call& call);
+                                const PipelineOptions& options, const Call& call,
+                                TuneMemory* memory = nullptr);
 
 // The schedule of a call that goes about its tiles so, where `schedule` was asked for. A program
 // whose tunes are not chosen by sizes serves all of them, and walks over tiles.

@@ -52,7 +52,7 @@ struct KernelState {
   api::Loaded loaded;
   frontend::Signature signature;
   api::RuntimeSignature runtime_signature;
-  bool told_by_class = false;  // are its launches (api/known_classes.h)?
+  std::optional<api::ClassReader> reader;  // none: launches are not told by their class
 
   std::mutex mutex;  // of what follows
   struct Tuned {

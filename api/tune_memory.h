@@ -61,6 +61,9 @@ struct TuneMemory {
     ir::Filling filling;
   };
   FoundOnce<std::unique_ptr<Program>> programs;  // null: it was refused
+  // The kernel at what was chosen, for the next class that has the same tiles; null: it does not
+  // compile.
+  FoundOnce<std::unique_ptr<scheduler::Forms>> chosen;  // by statics
 };
 
 // Choices in a store, by all that they depend on.

@@ -10,9 +10,12 @@
 //   new_size --layers=1          no size is called again for other layers of a model
 //   new_size --small             the costs of small sizes: soon prepared
 //   new_size --apart             of sizes not seen before, what is ours and what the first launch
-//   takes new_size --cache=FOLDER      keeps programs there; what is not prepared comes from there
-//   again new_size --no-prepare        that alone new_size --slack=N           fails where a number
-//   is above N times what was promised
+//                                takes
+//   new_size --cache=FOLDER      keeps programs there; what is not prepared comes from there again
+//   new_size --no-prepare        that alone
+//   new_size --known=N           N calls of new sizes of a few classes that were called before:
+//                                soon there, and how long the host takes is all it tells
+//   new_size --slack=N           fails where a number is above N times what was promised
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -24,6 +27,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,7 +47,7 @@ constexpr double kMedianUs = 2, kMostOf99Us = 50, kWorstUs = 2000, kColdMs = 300
 constexpr double kNothing = 0;  // promised
 
 struct Options {
-  int calls = 10000, cold = 300, layers = 32, fresh = 4, threads = 0;
+  int calls = 10000, cold = 300, layers = 32, fresh = 4, threads = 0, known = 0;
   uint64_t seed = 1;
   double slack = 0;
   bool cpu = false, emulate = false, small = false, no_results = false;
@@ -107,6 +111,7 @@ class Server {
     fmt::print("{}; {} calls of {} sizes, {} layers, seed {}, {} clock\n", device_->description(),
                trace_.size(), sizes.size(), options_.layers, options_.seed,
                options_.cpu ? "the thread's" : "wall");
+    if (options_.known > 0) return Known() && held_;
     return (options_.emulate || ((options_.no_prepare || Prepared()) && NotPrepared())) &&
            (options_.no_results || Fresh()) && held_;
   }
@@ -331,6 +336,65 @@ class Server {
     return true;
   }
 
+  // Two classes of each kind of call.
+  bool Known() {
+    std::vector<ServedCall> classes;
+    int products = 0, decoding = 0, causal = 0;
+    for (const ServedCall& c : trace_)
+      if (int& kind = !c.attention ? products : c.causal ? causal : decoding; kind < 2) {
+        if (!classes.empty() && classes.back() == c) continue;
+        ++kind;
+        classes.push_back(c);
+        const double start = Wall();
+        if (const Status s = Launch(c); !s.ok()) return Say(s.text());
+        Say(fmt::format("  {:6.1f} s  {}\n", (Wall() - start) / 1e6, Text(c)));
+      }
+    if (!PlanBare()) return false;
+    const double floor = Floor();
+    uint64_t state = options_.seed;
+    const auto within = [&](int64_t size) {  // of the class of three binary digits
+      int64_t step = 1;
+      while (8 * step < size) step *= 2;
+      const int64_t high = (size + step - 1) / step * step;
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return high - static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(step));
+    };
+    std::map<std::string, std::vector<double>> each;
+    for (int i = 0; i < options_.known; ++i) {
+      ServedCall c = classes[static_cast<size_t>(i) % classes.size()];
+      if (c.attention) {
+        c.b = within(c.b), c.l = within(c.l);
+        if (c.s > 1) c.s = c.l;
+      } else {
+        c.m = within(c.m);
+      }
+      // No arguments come twice: rows, or batches of queries, are so many lines apart.
+      Args args = ArgsOf(c);
+      const char* first = c.attention ? "Q" : "A";
+      Tensor apart = args.tensors().at(first);
+      apart.strides = c.attention ? std::vector<int64_t>{heads_ * c.s * head_dim_ + 64 * i,
+                                                         c.s * head_dim_, head_dim_, 1}
+                                  : std::vector<int64_t>{c.k + 64 * i, 1};
+      args.Set(first, apart);
+      const double start = Now();
+      const Status s = KernelOf(c).Launch(*device_, args, 0);
+      const double us = Now() - start - floor;
+      if (!s.ok()) return Say(s.text());
+      each[!c.attention ? "products"
+           : c.causal   ? "attention, causal"
+                        : "attention, decoding"]
+          .push_back(us);
+      each["all"].push_back(us);
+      bare_->Wait();
+    }
+    fmt::print("new sizes of known classes, less the driver's {:.2f} us:\n", floor);
+    for (const auto& [what, of] : each)
+      for (const double q : {0.0, 0.5, 0.99, 0.999, 1.0})
+        Judge(fmt::format("{}, {:g} of 100", what, 100 * q).c_str(), Quantile(of, q), kNothing,
+              "us");
+    return true;
+  }
+
   bool NotPrepared() {
     if (options_.cold == 0) return true;
     return Cold("nothing prepared") &&
@@ -424,6 +488,7 @@ int main(int argc, char** argv) {
   app.add_flag("--apart", o.apart, "tell what is ours from what the first launch takes");
   app.add_option("--cache", o.cache, "a folder for programs");
   app.add_option("--ptxas", o.ptxas, "who assembles: auto, off or a file");
+  app.add_option("--known", o.known, "calls of new sizes of a few known classes, nothing else");
   app.add_flag("--no-prepare", o.no_prepare, "only what is not prepared, and results");
   app.add_flag("--emulate", o.emulate, "results of small sizes on the emulator");
   app.add_flag("--no-results", o.no_results, "no fresh processes: on a stand-in");

@@ -8,6 +8,7 @@
 
 #include "runtime/diagnostics.h"
 #include "runtime/launch.h"
+#include "runtime/plan_parts.h"
 #include "support/nearest.h"
 
 namespace tilec::runtime {
@@ -23,13 +24,6 @@ constexpr DTypeRow kDTypes[] = {
     {"u32", 4},  {"u64", 8},  {"f16", 2},    {"bf16", 2},  {"tf32", 4},  {"f32", 4}, {"f64", 8},
     {"e4m3", 1}, {"e5m2", 1}, {"e2m1x2", 1}, {"ue8m0", 1}, {"ue4m3", 1},
 };
-
-// Same storage under another name.
-bool Accepts(const std::string& wanted, const std::string& given) {
-  return wanted == given || (wanted == "tf32" && given == "f32") ||
-         (wanted == "bool" && given == "u8") ||
-         (given == "u8" && (wanted == "e2m1x2" || wanted == "ue8m0" || wanted == "ue4m3"));
-}
 
 std::string ShapeText(const std::vector<int64_t>& dims) {
   return fmt::format("[{}]", fmt::join(dims, ", "));
@@ -159,7 +153,7 @@ class Binder {
           .Note(fmt::format("its shape is {}", ShapeText(v.dims)));
       return;
     }
-    if (!Accepts(t.dtype, v.dtype)) Error(kWrongDtype, t.name, v.dtype, t.dtype);
+    if (!AcceptsDType(t.dtype, v.dtype)) Error(kWrongDtype, t.name, v.dtype, t.dtype);
     if (!v.strides.empty() && v.strides.size() != v.dims.size()) {
       Error(kStrideCount, t.name, v.dims.size(), v.strides.size());
       return;
@@ -261,7 +255,14 @@ class Binder {
 
 }  // namespace
 
-int DTypeBytes(const std::string& dtype) {
+// Same storage under another name.
+bool AcceptsDType(std::string_view wanted, std::string_view given) {
+  return wanted == given || (wanted == "tf32" && given == "f32") ||
+         (wanted == "bool" && given == "u8") ||
+         (given == "u8" && (wanted == "e2m1x2" || wanted == "ue8m0" || wanted == "ue4m3"));
+}
+
+int DTypeBytes(std::string_view dtype) {
   for (const DTypeRow& row : kDTypes)
     if (dtype == row.spelling) return row.bytes;
   return 0;
@@ -278,52 +279,60 @@ int64_t ElementCount(const TensorView& view) {
   return n;
 }
 
-std::vector<int64_t> EffectiveStrides(const TensorView& view) {
-  const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
-  const int64_t sixteen_bytes = std::max<int64_t>(1, 16 / bytes);
-  const bool empty = ElementCount(view) == 0;  // nobody steps where nothing is
-  std::vector<int64_t> strides(view.dims.size());
+void StepsOf(int bytes, std::span<const int64_t> dims, std::span<const int64_t> strides,
+             int64_t* steps) {
+  const int64_t sixteen_bytes = std::max<int64_t>(1, 16 / std::max(1, bytes));
+  bool empty = false;  // nobody steps where nothing is
+  for (const int64_t dim : dims) empty = empty || dim == 0;
   int64_t inside = 1;  // elements spanned by the dims further in
-  for (size_t k = view.dims.size(); k-- > 0;) {
-    const bool last = k + 1 == view.dims.size();
-    const bool free = empty || view.dims[k] <= 1;
-    if (!view.strides.empty() && !free)
-      strides[k] = view.strides[k];
+  for (size_t k = dims.size(); k-- > 0;) {
+    const bool last = k + 1 == dims.size();
+    const bool free = empty || dims[k] <= 1;
+    if (!strides.empty() && !free)
+      steps[k] = strides[k];
     else if (free)
-      strides[k] = last ? 1 : RoundUp(inside, sixteen_bytes);
+      steps[k] = last ? 1 : RoundUp(inside, sixteen_bytes);
     else
-      strides[k] = inside;
+      steps[k] = inside;
     // Saturating: extents were not checked yet, and a product too large is refused later.
     int64_t span = 0;
-    if (__builtin_mul_overflow(strides[k], std::max<int64_t>(1, view.dims[k]), &span) ||
+    if (__builtin_mul_overflow(steps[k], std::max<int64_t>(1, dims[k]), &span) ||
         span > INT64_MAX / 4)
       span = INT64_MAX / 4;
-    if (view.strides.empty())
+    if (strides.empty())
       inside = free ? inside : span;
     else
       inside = std::max(inside, span);
   }
-  return strides;
 }
 
-TensorFacts FactsOf(const TensorView& view) {
+std::vector<int64_t> EffectiveStrides(const TensorView& view) {
+  std::vector<int64_t> steps(view.dims.size());
+  StepsOf(DTypeBytes(view.dtype), view.dims, view.strides, steps.data());
+  return steps;
+}
+
+TensorFacts FactsOf(int bytes, DeviceAddress data, std::span<const int64_t> dims,
+                    std::span<const int64_t> steps) {
   TensorFacts facts;
-  facts.base_align_bytes = PowerOfTwoPart(view.data);
-  const int64_t bytes = std::max(1, DTypeBytes(view.dtype));
-  const std::vector<int64_t> strides = EffectiveStrides(view);
-  if (!view.dims.empty())
-    facts.last_dim_align = PowerOfTwoPart(static_cast<uint64_t>(view.dims.back()));
-  for (size_t i = 0; i < strides.size(); ++i) {
-    if (view.dims[i] <= 1) continue;
-    if (i + 1 == strides.size()) {
-      facts.last_contiguous = strides[i] == 1;
+  facts.base_align_bytes = PowerOfTwoPart(data);
+  bytes = std::max(1, bytes);
+  if (!dims.empty()) facts.last_dim_align = PowerOfTwoPart(static_cast<uint64_t>(dims.back()));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (dims[i] <= 1) continue;
+    if (i + 1 == steps.size()) {
+      facts.last_contiguous = steps[i] == 1;
       continue;
     }
-    const bool odd = strides[i] <= 0 || strides[i] >= (int64_t{1} << 40) / bytes;
-    const int align = odd ? 1 : PowerOfTwoPart(static_cast<uint64_t>(strides[i] * bytes));
+    const bool odd = steps[i] <= 0 || steps[i] >= (int64_t{1} << 40) / bytes;
+    const int align = odd ? 1 : PowerOfTwoPart(static_cast<uint64_t>(steps[i] * bytes));
     facts.stride_align_bytes = std::min(facts.stride_align_bytes, align);
   }
   return facts;
+}
+
+TensorFacts FactsOf(const TensorView& view) {
+  return FactsOf(DTypeBytes(view.dtype), view.data, view.dims, EffectiveStrides(view));
 }
 
 Result<Bindings> BindArguments(const SignatureView& signature, const LaunchArgs& args,

@@ -4,10 +4,13 @@
 #include "runtime/launch.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "runtime/diagnostics.h"
+#include "runtime/plan_parts.h"
+#include "runtime/quick_plan.h"
 
 namespace tilec::runtime {
 
@@ -16,37 +19,9 @@ namespace {
 using backend::EntryParam;
 using backend::KernelImage;
 
-constexpr int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
 constexpr const char* kAxis[3] = {"x", "y", "z"};
-constexpr uint64_t kMaxTmaStride = 1ull << 40;
-constexpr uint64_t kMaxTmaExtent = 1ull << 32;
-constexpr int kScratchHalf = 256;        // bytes; inputs read the first half, outputs the second
-constexpr size_t kMaxCachedMaps = 4096;  // per loaded kernel
-constexpr uint64_t kWorkAlign = 256;     // bytes; of each tensor of the work
+constexpr size_t kKeptMaps = 256;  // per loaded kernel
 constexpr std::ptrdiff_t kSpareWork = 2;
-
-// IEEE half and bfloat16 words, round to nearest even.
-uint16_t ToBf16(float f) {
-  uint32_t u = 0;
-  std::memcpy(&u, &f, 4);
-  if ((u & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(u >> 16 | 0x40);
-  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-uint16_t ToF16(double d) {
-  const float f = static_cast<float>(d);
-  uint32_t u = 0;
-  std::memcpy(&u, &f, 4);
-  const uint16_t sign = static_cast<uint16_t>(u >> 16 & 0x8000);
-  const double a = std::fabs(d);
-  if (std::isnan(d)) return sign | 0x7e00;
-  if (a >= 65520.0) return sign | 0x7c00;
-  int exponent = 0;
-  std::frexp(a, &exponent);                                   // a = m · 2^exponent, m in [0.5, 1)
-  const int e = std::max(exponent - 1, -14);                  // subnormals share the exponent −14
-  const double ulps = std::nearbyint(std::ldexp(a, 10 - e));  // in units of 2^(e − 10)
-  return static_cast<uint16_t>(sign + (static_cast<int>(ulps) + ((e + 14) << 10)));
-}
 
 template <typename T>
 void Append(KernelArg& arg, T v) {
@@ -153,7 +128,7 @@ class Planner {
       plan_.config.grid[i] = static_cast<uint32_t>(std::clamp<int64_t>(g, 0, kMaxGrid[i]));
       plan_.config.cluster[i] = static_cast<uint32_t>(image_.cluster[i]);
     }
-    if (image_.block > 1024) Error(kBlockTooLarge, image_.name, image_.block);
+    if (image_.block > kMaxBlock) Error(kBlockTooLarge, image_.name, image_.block);
     plan_.config.block[0] = static_cast<uint32_t>(image_.block);
     plan_.config.smem_bytes = static_cast<uint64_t>(image_.smem_bytes);
     plan_.config.dependent = image_.dependent_launch;
@@ -178,7 +153,7 @@ class Planner {
     const bool empty = ElementCount(v) == 0;
     desc.base = v.data;
     desc.swizzle_bytes = r.swizzle_bytes;
-    desc.l2_promotion_bytes = 256;
+    desc.l2_promotion_bytes = kTmaPromotion;
     for (int64_t b : r.box) desc.box.push_back(static_cast<uint32_t>(b));
     if (r.dims.empty() || r.dims.size() > 5)
       TmaError(r.tensor, fmt::format("{} dims, 1 to 5 fit", r.dims.size()));
@@ -218,48 +193,17 @@ class Planner {
       case EntryParam::Kind::kInt:
         Append(arg, Value(p.value, [] { return "a kernel argument"; }));
         break;
-      case EntryParam::Kind::kScalar: PackScalar(arg, p); break;
+      case EntryParam::Kind::kScalar: PackArgument(arg, p); break;
     }
     return arg;
   }
 
-  void PackScalar(KernelArg& arg, const EntryParam& p) {
+  void PackArgument(KernelArg& arg, const EntryParam& p) {
     const ScalarValue& value = args_.scalars.at(p.name);
-    const double d = std::holds_alternative<double>(value)
-                         ? std::get<double>(value)
-                         : static_cast<double>(std::get<int64_t>(value));
-    const std::string& t = p.dtype;
-    if (t == "f32" || t == "tf32") return Append(arg, static_cast<float>(d));
-    if (t == "f64") return Append(arg, d);
-    if (t == "f16") return Append(arg, ToF16(d));
-    if (t == "bf16") return Append(arg, ToBf16(static_cast<float>(d)));
-    const int bytes = DTypeBytes(t);
-    const bool is_unsigned = t[0] == 'u', is_bool = t == "bool";
-    int64_t i = 0;
-    bool fits = bytes != 0 && (is_bool || is_unsigned || t[0] == 'i');
-    if (const auto* whole = std::get_if<int64_t>(&value)) {
-      i = *whole;
-    } else {
-      fits = fits && d == std::floor(d) && std::fabs(d) < 9.2e18;
-      i = fits ? static_cast<int64_t>(d) : 0;
-    }
-    if (is_bool) {
-      fits = fits && (i == 0 || i == 1);
-    } else if (bytes > 0 && bytes < 8) {  // 0: an image may name a dtype that there is not
-      const int64_t high = (int64_t{1} << (8 * bytes - (is_unsigned ? 0 : 1))) - 1;
-      const int64_t low = is_unsigned ? 0 : -high - 1;
-      fits = fits && i >= low && i <= high;
-    } else if (is_unsigned) {
-      fits = fits && i >= 0;
-    }
-    if (!fits) {
-      const std::string text = std::holds_alternative<double>(value)
-                                   ? fmt::format("{}", d)
-                                   : fmt::format("{}", std::get<int64_t>(value));
-      Error(kScalarValue, p.name, text, t);
-    }
-    arg.bytes.resize(static_cast<size_t>(std::max(1, bytes)));
-    std::memcpy(arg.bytes.data(), &i, arg.bytes.size());  // little-endian truncation
+    if (PackScalar(value, p.dtype, &arg)) return;
+    const auto* whole = std::get_if<int64_t>(&value);
+    Error(kScalarValue, p.name,
+          whole ? fmt::format("{}", *whole) : fmt::format("{}", std::get<double>(value)), p.dtype);
   }
 
   const KernelImage& image_;
@@ -272,20 +216,14 @@ class Planner {
   LaunchPlan plan_;
 };
 
-// Numbers as they lie in memory: as many of each kind as the number in front says.
-std::string MapKey(const TensorMapDesc& d) {
-  std::string key = d.dtype;
-  const auto put = [&](uint64_t v) { key.append(reinterpret_cast<const char*>(&v), sizeof v); };
-  put(d.base);
-  put(static_cast<uint64_t>(d.swizzle_bytes));
-  put(d.dims.size());
-  for (const uint64_t v : d.dims) put(v);
-  for (const uint64_t v : d.strides_bytes) put(v);
-  for (const uint32_t v : d.box) put(v);
-  return key;
-}
-
 }  // namespace
+
+// A tensor map by numbers of its description: all of them, each kind as many as its count says.
+struct LoadedKernel::KeptMap {
+  // Dtype, base, swizzle, rank; dims, strides, boxes of up to five.
+  std::array<uint64_t, 4 + 5 + 4 + 5> of = {};
+  TensorMap map;
+};
 
 Result<LaunchPlan> PlanLaunch(const KernelImage& image, const LaunchArgs& args, DiagSink& diags,
                               DeviceAddress work) {
@@ -293,7 +231,7 @@ Result<LaunchPlan> PlanLaunch(const KernelImage& image, const LaunchArgs& args, 
 }
 
 LoadedKernel::LoadedKernel(Device& device, KernelImage image)
-    : device_(device), image_(std::move(image)) {}
+    : device_(device), image_(std::move(image)), quick_(std::make_unique<QuickPlanner>(image_)) {}
 
 LoadedKernel::~LoadedKernel() {
   if (scratch_ != 0) device_.Free(scratch_);
@@ -335,13 +273,32 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::Load(Device& device, KernelI
   return kernel;
 }
 
-Result<TensorMap> LoadedKernel::MapFor(const TensorMapDesc& desc, DiagSink& diags) {
-  const std::string key = MapKey(desc);
-  if (const auto at = maps_.find(key); at != maps_.end()) return at->second;
-  TRY(TensorMap map, device_.EncodeTensorMap(desc, diags));
-  if (maps_.size() >= kMaxCachedMaps) maps_.clear();
-  maps_.emplace(key, map);
-  return map;
+// Nearly all that is asked for is there or was never seen, so each has one place of its own: who
+// comes to it later takes it.
+Result<TensorMap> LoadedKernel::MapFor(const TensorMapDesc& d, DiagSink& diags) {
+  decltype(KeptMap::of) of = {};
+  const size_t rank = d.dims.size();
+  if (d.dtype.size() > sizeof of[0] || rank > 5 || d.strides_bytes.size() > 4 || d.box.size() > 5)
+    return device_.EncodeTensorMap(d, diags);
+  std::memcpy(of.data(), d.dtype.data(), d.dtype.size());
+  of[1] = d.base;
+  of[2] = static_cast<uint64_t>(d.swizzle_bytes);
+  of[3] = rank << 16 | d.strides_bytes.size() << 8 | d.box.size();
+  std::copy(d.dims.begin(), d.dims.end(), &of[4]);
+  std::copy(d.strides_bytes.begin(), d.strides_bytes.end(), &of[9]);
+  std::copy(d.box.begin(), d.box.end(), &of[13]);
+  uint64_t hash = 0;
+  for (const uint64_t v : of) {
+    hash = (hash ^ v) * 0xff51afd7ed558ccd;
+    hash ^= hash >> 32;
+  }
+  if (maps_.empty()) maps_.resize(kKeptMaps);
+  KeptMap& kept = maps_[hash % kKeptMaps];
+  if (kept.of != of) {
+    TRY(kept.map, device_.EncodeTensorMap(d, diags));
+    kept.of = of;
+  }
+  return kept.map;
 }
 
 Result<> LoadedKernel::EncodeMaps(LaunchPlan& plan, DiagSink& diags) {
@@ -365,6 +322,18 @@ Result<> LoadedKernel::EncodeMaps(LaunchPlan& plan, DiagSink& diags) {
   return Done();
 }
 
+// For the launch and for those of two other streams, should they come.
+Result<> LoadedKernel::ReserveWork(uint64_t bytes, Ready* ready, DiagSink& diags) {
+  TRY(ready->work, WorkOf(0, bytes, diags));
+  const auto fits = [&](const Work& spare) { return spare.bytes >= bytes; };
+  while (std::count_if(spare_work_.begin(), spare_work_.end(), fits) < kSpareWork) {
+    TRY(const Work spare, NewWork(bytes, diags));
+    spare_work_.push_back(spare);
+  }
+  ready->elsewhere = std::make_shared<Ready::Elsewhere>();
+  return Done();
+}
+
 Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(LaunchArgs args,
                                                                          DiagSink& diags) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -372,12 +341,7 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(LaunchA
   auto ready = std::make_shared<Ready>();
   TRY(LaunchPlan plan, PlanLaunch(image_, args, diags));
   if (plan.work_bytes > 0 && !plan.nothing_to_do) {
-    TRY(ready->work, WorkOf(0, plan.work_bytes, diags));
-    const auto fits = [&](const Work& spare) { return spare.bytes >= plan.work_bytes; };
-    while (std::count_if(spare_work_.begin(), spare_work_.end(), fits) < kSpareWork) {
-      TRY(const Work spare, NewWork(plan.work_bytes, diags));
-      spare_work_.push_back(spare);
-    }
+    TRY_VOID(ReserveWork(plan.work_bytes, ready.get(), diags));
     TRY(plan, PlanLaunch(image_, args, diags, ready->work));
     for (const backend::TensorArg& t : image_.tensors)
       ready->addresses.push_back(args.tensors.at(t.name).data);
@@ -389,13 +353,41 @@ Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(LaunchA
       made.args = std::move(of.args);
       made.plan = std::make_shared<const LaunchPlan>(std::move(of));
     }
-    ready->elsewhere = std::make_shared<Ready::Elsewhere>();
   }
   if (!plan.nothing_to_do) TRY_VOID(EncodeMaps(plan, diags));
   ready->args = std::move(plan.args);
   ready->plan = std::make_shared<const LaunchPlan>(std::move(plan));
   last_ = ready;
   last_args_ = std::move(args);
+  return std::shared_ptr<const Ready>(std::move(ready));
+}
+
+Result<std::shared_ptr<const LoadedKernel::Ready>> LoadedKernel::Prepare(const GivenLaunch& given,
+                                                                         DiagSink& diags) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::shared_ptr<const Ready> none;
+  if (!quick_->Begin(given)) return none;
+  auto ready = std::make_shared<Ready>();
+  if (quick_->work_bytes() > 0 && !quick_->nothing_to_do()) {
+    TRY_VOID(ReserveWork(quick_->work_bytes(), ready.get(), diags));
+    for (const GivenTensor& t : given.tensors) ready->addresses.push_back(t.data);
+    ready->before.reserve(before_.size());
+    for (const auto& first : before_) {
+      auto of = std::make_shared<LaunchPlan>();
+      if (!first->quick_->Begin(given) || !first->quick_->Finish(ready->work, of.get()))
+        return none;
+      TRY_VOID(first->EncodeMaps(*of, diags));
+      Ready& made = ready->before.emplace_back();
+      made.work = ready->work;
+      made.args = std::move(of->args);
+      made.plan = std::move(of);
+    }
+  }
+  auto plan = std::make_shared<LaunchPlan>();
+  if (!quick_->Finish(ready->work, plan.get())) return none;
+  if (!plan->nothing_to_do) TRY_VOID(EncodeMaps(*plan, diags));
+  ready->args = std::move(plan->args);
+  ready->plan = std::move(plan);
   return std::shared_ptr<const Ready>(std::move(ready));
 }
 
@@ -507,7 +499,10 @@ Result<DeviceAddress> LoadedKernel::WorkOf(StreamId stream, uint64_t bytes, Diag
   return work.at;
 }
 
+// With room for what is somewhat larger: a size that nobody saw before should not wait for memory.
 Result<LoadedKernel::Work> LoadedKernel::NewWork(uint64_t bytes, DiagSink& diags) {
+  const uint64_t step = std::max<uint64_t>(1, std::bit_floor(bytes) / 4);
+  bytes = (bytes + step - 1) / step * step;
   TRY(const DeviceAddress at, device_.Alloc(bytes, diags));
   all_work_.push_back(at);
   return Work{at, bytes};

@@ -43,8 +43,25 @@ struct LaunchArgs {
   bool operator==(const LaunchArgs&) const = default;
 };
 
+// The same arguments as whoever knows an image's signature reads them off: in its order, in the
+// caller's memory. `strides`: none, or one for each dim; `steps`: EffectiveStrides of it.
+struct GivenTensor {
+  std::string_view dtype;
+  DeviceAddress data = 0;
+  std::span<const int64_t> dims, strides, steps;
+};
+struct GivenDim {  // told beside the tensors, which bind it: checked
+  std::string_view name;
+  int64_t size = 0;
+};
+struct GivenLaunch {
+  std::span<const GivenTensor> tensors;
+  std::span<const ScalarValue> scalars;
+  std::span<const GivenDim> dims;
+};
+
 // Bytes per element of a dtype spelling; 0 if there is no such dtype.
-int DTypeBytes(const std::string& dtype);
+int DTypeBytes(std::string_view dtype);
 // Elements of a view; meaningful only after its extents were checked.
 int64_t ElementCount(const TensorView& view);
 // What expressions call a stride: `T.stride<i>`.
@@ -52,6 +69,9 @@ std::string StrideName(const std::string& tensor, size_t dim);
 // One stride per dim. Dims of extent 0 or 1 are never stepped along: theirs is replaced by one that
 // suits everybody (a multiple of 16 bytes beyond the dims inside).
 std::vector<int64_t> EffectiveStrides(const TensorView& view);
+// The same of elements of so many bytes, into `steps`.
+void StepsOf(int bytes, std::span<const int64_t> dims, std::span<const int64_t> strides,
+             int64_t* steps);
 
 // What a specialisation may assume of a tensor; powers of two up to 16.
 struct TensorFacts {
@@ -62,6 +82,8 @@ struct TensorFacts {
   bool operator==(const TensorFacts&) const = default;
 };
 TensorFacts FactsOf(const TensorView& view);
+TensorFacts FactsOf(int bytes, DeviceAddress data, std::span<const int64_t> dims,
+                    std::span<const int64_t> steps);
 
 // The signature as far as binding needs it, so that a kernel can be bound before it is compiled.
 struct SignatureView {
@@ -93,6 +115,8 @@ struct LaunchPlan {
 Result<LaunchPlan> PlanLaunch(const backend::KernelImage& image, const LaunchArgs& args,
                               DiagSink& diags, DeviceAddress work = 0);
 
+class QuickPlanner;  // runtime/quick_plan.h
+
 // An image loaded on a device. Thread-safe. Must not outlive its device.
 class LoadedKernel {
  public:
@@ -119,6 +143,9 @@ class LoadedKernel {
     size_t launches() const { return plan->nothing_to_do ? 0 : 1 + before.size(); }
   };
   Result<std::shared_ptr<const Ready>> Prepare(LaunchArgs args, DiagSink& diags);
+  // The same by places, for sizes that nobody saw before; null with nothing said where an argument
+  // is not as it must be: the other one says why.
+  Result<std::shared_ptr<const Ready>> Prepare(const GivenLaunch& given, DiagSink& diags);
   // The same launch on tensors that lie elsewhere: one address for each tensor of the image, in its
   // order. Checks what depends on addresses (storage, alignment), nothing else.
   Result<Ready> Move(const Ready& ready, std::span<const DeviceAddress> addresses, DiagSink& diags);
@@ -137,6 +164,7 @@ class LoadedKernel {
   Result<> CheckAddresses(const LaunchPlan& plan, std::span<const DeviceAddress> addresses,
                           DiagSink& diags) const;
   Result<TensorMap> MapFor(const TensorMapDesc& desc, DiagSink& diags);
+  Result<> ReserveWork(uint64_t bytes, Ready* ready, DiagSink& diags);
   Result<Ready> MoveAll(const Ready& ready, std::span<const DeviceAddress> addresses,
                         DeviceAddress work, DiagSink& diags);
   struct Work {
@@ -153,8 +181,10 @@ class LoadedKernel {
   std::mutex mutex_;
   std::shared_ptr<const Ready> last_;  // repeated launches skip all checking
   LaunchArgs last_args_;
-  std::map<std::string, TensorMap> maps_;  // by description
-  DeviceAddress scratch_ = 0;              // stands for tensors without elements
+  std::unique_ptr<QuickPlanner> quick_;
+  struct KeptMap;
+  std::vector<KeptMap> maps_;  // by a hash of the description; empty: none so far
+  DeviceAddress scratch_ = 0;  // stands for tensors without elements
   std::vector<std::unique_ptr<LoadedKernel>> before_;
   // Work by stream, where launches follow each other; grown work's former places may be in use.
   std::map<StreamId, Work> work_;

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "support/apply_op.h"
+
 namespace tilec {
 
 int64_t FloorDiv(int64_t a, int64_t b) {
@@ -38,9 +40,7 @@ Expr Expr::Not(Expr a) {
   return e;
 }
 
-namespace {
-
-std::optional<int64_t> Apply(Expr::Op op, int64_t a, int64_t b) {
+std::optional<int64_t> ApplyOp(Expr::Op op, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (op) {
     case Expr::Op::kAdd: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
@@ -69,6 +69,8 @@ std::optional<int64_t> Apply(Expr::Op op, int64_t a, int64_t b) {
   }
   return std::nullopt;
 }
+
+namespace {
 
 struct Spelling {
   Expr::Op op;
@@ -187,7 +189,7 @@ std::optional<int64_t> Eval(const Expr& e, const Bindings& names, std::string* m
   if (!a) return std::nullopt;
   if (e.op == Expr::Op::kNot) return *a == 0;
   std::optional<int64_t> b = Eval(e.args[1], names, missing);
-  return b ? Apply(e.op, *a, *b) : std::nullopt;
+  return b ? ApplyOp(e.op, *a, *b) : std::nullopt;
 }
 
 Expr Simplify(const Expr& e, const Bindings& names) {

@@ -3,10 +3,7 @@
 // counted, no clock is read. Runs with LD_LIBRARY_PATH at the stand-in.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
-#include "include/tilec/tilec.h"
+#include "tests/unit/api/stand_in.h"
 
 namespace tilec {
 namespace {
@@ -20,29 +17,15 @@ kernel product(X: bf16[M, 64], Y: bf16[N, 64], Z: out f32[M, N]) {
 )";
 constexpr int kSets = 100000, kShapes = 20000;
 
-struct Counts {
-  uint64_t encoded, moved, launches, instantiated, replaced, graphs;
-};
-
-class ArgumentSets : public ::testing::Test {
+class ArgumentSets : public OnStandIn {
  protected:
   void SetUp() override {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_TRUE(driver) << dlerror();
-    counts_ = static_cast<const Counts*>(dlsym(driver, "fake_counts"));
-    ASSERT_TRUE(counts_) << "a real driver is found before the stand-in";
-    auto device = Device::Open("cuda");
-    ASSERT_TRUE(device.ok()) << device.status().text();
-    device_.emplace(*device);
+    ASSERT_NO_FATAL_FAILURE(OnStandIn::SetUp());
     CompilerOptions options;
     options.ptxas = "off";  // the stand-in takes text
     options.disk_cache = false;
     options.tune = "default";
-    auto compiler = Compiler::Create(options);
-    ASSERT_TRUE(compiler.ok()) << compiler.status().text();
-    auto kernel = compiler->CompileText(kSource, "product.tile");
-    ASSERT_TRUE(kernel.ok()) << kernel.status().text();
-    kernel_.emplace(*kernel);
+    kernel_.emplace(Compiled(options, kSource));
   }
 
   static Args At(uint64_t x, uint64_t y, int64_t m) {
@@ -52,14 +35,7 @@ class ArgumentSets : public ::testing::Test {
         .Set("Z", Tensor{DType::kF32, Address(-1), {m, 128}, {}});
   }
   static uint64_t Address(int i) { return (uint64_t{1} << 32) + (static_cast<uint64_t>(i) << 16); }
-  Counts Since(const Counts& before) const {
-    return {counts_->encoded - before.encoded,   counts_->moved - before.moved,
-            counts_->launches - before.launches, counts_->instantiated - before.instantiated,
-            counts_->replaced - before.replaced, counts_->graphs - before.graphs};
-  }
 
-  const Counts* counts_ = nullptr;
-  std::optional<Device> device_;
   std::optional<Kernel> kernel_;
 };
 

@@ -6,15 +6,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/assembler.h"
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
-#include "include/tilec/tilec.h"
 #include "support/file.h"
+#include "tests/unit/api/stand_in.h"
 #include "tests/unit/temp_folder.h"
 
 namespace tilec {
@@ -29,17 +26,8 @@ kernel twice(X: f32[N], Y: out f32[N]) {
 }
 )";
 
-class AssemblerTest : public ::testing::Test {
+class AssemblerTest : public OnStandIn {
  protected:
-  void SetUp() override {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_TRUE(driver) << dlerror();
-    counts_ = static_cast<const uint64_t*>(dlsym(driver, "fake_counts"));
-    ASSERT_TRUE(counts_) << "a real driver is found before the stand-in";
-    auto device = Device::Open("cuda");
-    ASSERT_TRUE(device.ok()) << device.status().text();
-    device_.emplace(*device);
-  }
   // As ptxas is called: -arch=… -v SOURCE -o CUBIN.
   std::string Script(const std::string& does) const {
     const std::string file = folder_.path() + "/ptxas";
@@ -57,8 +45,8 @@ class AssemblerTest : public ::testing::Test {
     for (std::string line; std::getline(in, line);) lines.push_back(line);
     return lines;
   }
-  uint64_t Modules() const { return counts_[6]; }
-  uint64_t OfMachineCode() const { return counts_[7]; }
+  uint64_t Modules() const { return counts_->modules; }
+  uint64_t OfMachineCode() const { return counts_->of_machine_code; }
 
   // As a process of its own would have it.
   Kernel Make(const std::string& ptxas, bool cache = false) {
@@ -67,11 +55,7 @@ class AssemblerTest : public ::testing::Test {
     options.cache_dir = folder_.path() + "/cache";
     options.tune = "default";
     options.ptxas = ptxas;
-    auto compiler = Compiler::Create(options);
-    EXPECT_TRUE(compiler.ok()) << compiler.status().text();
-    auto kernel = compiler->CompileText(kSource, "twice.tile");
-    EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-    return *kernel;
+    return Compiled(options, kSource);
   }
   static Args Of(int64_t n, int64_t b = 64) {
     return Args()
@@ -87,8 +71,6 @@ class AssemblerTest : public ::testing::Test {
   using Texts = std::vector<std::string>;
 
   TempFolder folder_;
-  const uint64_t* counts_ = nullptr;
-  std::optional<Device> device_;
 };
 
 TEST_F(AssemblerTest, CodeIsMadeOnceAndKept) {
@@ -110,11 +92,51 @@ TEST_F(AssemblerTest, CodeIsMadeOnceAndKept) {
   EXPECT_EQ(Asked().size(), 2u);
 }
 
+// A tile's iterations dealt out to two clusters: two launches, one of which puts together.
+TEST_F(AssemblerTest, LaunchesOfOneCallAreAssembledBesideEachOther) {
+  const auto launch = [&](const std::string& does) {
+    CompilerOptions options;
+    options.disk_cache = false;
+    options.tune = "default";
+    options.schedule = "solve:split=16";
+    options.ptxas = Script(does);
+    auto kernel = Compiler::Create(options)->Compile("std/matmul.tile", "gemm");
+    EXPECT_TRUE(kernel.ok()) << kernel.status().text();
+    const auto at = [](uint64_t address, std::vector<int64_t> dims) {
+      return Tensor{DType::kBF16, address, std::move(dims), {}};
+    };
+    return kernel->Launch(*device_, Args()
+                                        .Set("A", at(0x10000, {32, 4096}))
+                                        .Set("B", at(0x20000, {64, 4096}))
+                                        .Set("C", at(0x30000, {32, 64}))
+                                        .Set("BM", 32)
+                                        .Set("BN", 32)
+                                        .Set("BK", 32));
+  };
+  const auto says = [](const Status& s) {  // beside what the compiler notes
+    const Texts codes = Codes(s);
+    return std::count(codes.begin(), codes.end(), "R638");
+  };
+  const Counts before = *counts_;
+  // Each waits until the other was asked, too.
+  const Status both =
+      launch("n=0; until [ $(wc -l < '" + folder_.path() +
+             "/asked') -ge 2 ] || [ $n -ge 100 ]; do sleep 0.1; n=$((n + 1)); done\n"
+             "[ $n -lt 100 ] || exit 1\nprintf '\\177ELF good' > \"$5\"");
+  EXPECT_TRUE(both.ok()) << both.text();
+  EXPECT_EQ(says(both), 0) << both.text();
+  EXPECT_EQ(Since(before).of_machine_code, 2u);
+  const Status none = launch("exit 1");
+  EXPECT_EQ(says(none), 1) << none.text();
+  EXPECT_EQ(Since(before).of_machine_code, 2u);
+  EXPECT_EQ(Since(before).modules, 4u) << "the driver assembles both";
+}
+
 TEST_F(AssemblerTest, FunctionsAreOnTheDeviceBeforeTheirFirstLaunch) {
-  const uint64_t before = counts_[8];
+  const uint64_t before = counts_->functions;
   Kernel kernel = Make("off");
   EXPECT_TRUE(kernel.Prepare(*device_, Of(100)).ok());
-  EXPECT_EQ(counts_[8] - before, 1u);
+  EXPECT_EQ(counts_->functions - before, 1u);
 }
 
 TEST_F(AssemblerTest, WhereItFailsTheDriverAssembles) {

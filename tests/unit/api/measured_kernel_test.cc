@@ -2,14 +2,11 @@
 // tests/unit/runtime/fake_driver.cc): how often it launches tells whether it measures.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "include/tilec/tilec.h"
+#include "tests/unit/api/stand_in.h"
 #include "tests/unit/temp_folder.h"
 
 namespace tilec {
@@ -38,16 +35,10 @@ kernel product(A: bf16[M, K], B: bf16[N, K], C: out bf16[M, N]) {
 }
 )";
 
-class MeasuredKernel : public ::testing::Test {
+class MeasuredKernel : public OnStandIn {
  protected:
   void SetUp() override {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-    ASSERT_TRUE(driver) << dlerror();
-    counts_ = static_cast<const uint64_t*>(dlsym(driver, "fake_counts"));
-    ASSERT_TRUE(counts_) << "a real driver is found before the stand-in";
-    auto device = Device::Open("cuda");
-    ASSERT_TRUE(device.ok()) << device.status().text();
-    device_.emplace(*device);
+    ASSERT_NO_FATAL_FAILURE(OnStandIn::SetUp());
     const auto memory = device_->Alloc(2 << 20);
     ASSERT_TRUE(memory.ok());
     memory_ = *memory;
@@ -58,11 +49,7 @@ class MeasuredKernel : public ::testing::Test {
     options.ptxas = "off";  // the stand-in takes text
     options.cache_dir = folder_.path();
     options.tune = tune;
-    auto compiler = Compiler::Create(options);
-    EXPECT_TRUE(compiler.ok()) << compiler.status().text();
-    auto kernel = compiler->CompileText(source, "add.tile");
-    EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-    return *kernel;
+    return Compiled(options, source);
   }
   Args Of(int64_t n) {
     return Args()
@@ -86,11 +73,9 @@ class MeasuredKernel : public ::testing::Test {
     }
     return "";
   }
-  uint64_t launches() const { return counts_[2] + counts_[5]; }
+  uint64_t launches() const { return counts_->launched(); }
 
   TempFolder folder_;
-  const uint64_t* counts_ = nullptr;
-  std::optional<Device> device_;
   uint64_t memory_ = 0;
 };
 

@@ -253,18 +253,35 @@ TEST_F(Classes, AreKnownByAllThatAChoiceLooksAt) {
   ASSERT_TRUE(program.ok()) << RenderAll(diags, sources);
   auto signature = frontend::SignatureOf(*program, "f", diags);
   ASSERT_TRUE(signature.ok()) << RenderAll(diags, sources);
-  EXPECT_TRUE(api::KnownClasses::Tell(*signature));
+  const auto tells = [&] { return api::ClassReader(*signature).tells(); };
+  EXPECT_TRUE(tells());
   const int one = 1, two = 2;
+  using Key = std::optional<std::vector<int64_t>>;
+  const auto key_of = [&](const Args& args, const int* device) -> Key {
+    api::ReadLaunch read;
+    if (!api::ClassReader(*signature).Read(args, device ? device : &one, &read)) return {};
+    return std::vector<int64_t>(read.key().begin(), read.key().end());
+  };
+  const auto with = [&](int64_t m, int64_t n, uint64_t data) {
+    return Args()
+        .Set("X", Tensor{DType::kF32, data, {m, n}, {}})
+        .Set("Y", Tensor{DType::kF32, 0x100, {m, n}, {}})
+        .Set("a", 1.5)
+        .Set("at", 5);
+  };
   const auto key = [&](int64_t m, int64_t n, uint64_t data = 0x100, frontend::Values more = {},
                        const int* device = nullptr) {
-    frontend::Values values = {{"a", 1.5}, {"at", int64_t{5}}};
-    for (const auto& [name, value] : more) values[name] = value;
-    const api::Tensors tensors = {{"X", {"f32", data, {m, n}, {}}},
-                                  {"Y", {"f32", 0x100, {m, n}, {}}}};
-    return api::KnownClasses::KeyOf(*signature, values, tensors, device ? device : &one);
+    Args args = with(m, n, data);
+    for (const auto& [name, value] : more)
+      std::visit([&, &n = name](auto v) { args.Set(n, v); }, value);
+    return key_of(args, device);
   };
   const auto known = key(36, 40);
   ASSERT_TRUE(known.has_value());
+  EXPECT_EQ(key(36, 40, 0x100, {{"at", 5.0}}), known) << "a value is converted before";
+  EXPECT_EQ(key(36, 40, 0x100, {{"M", int64_t{36}}}), known) << "a dim is told beside";
+  EXPECT_EQ(key(36, 40, 0x100, {{"at", 5.5}}), std::nullopt) << "no integer";
+  EXPECT_EQ(key(36, 40, 0x100, {{"b", int64_t{1}}}), std::nullopt) << "nobody's name";
   EXPECT_EQ(key(33, 40), known);
   EXPECT_EQ(key(36, 40, 0x100, {{"at", int64_t{8}}}), known);
   EXPECT_NE(key(36, 40, 0x100, {{"a", 2.5}}), known) << "no program carries `a > 0.0`";
@@ -275,7 +292,7 @@ TEST_F(Classes, AreKnownByAllThatAChoiceLooksAt) {
   EXPECT_NE(key(36, 40, 0x100, {{"at", int64_t{9}}}), known) << "another class of a scalar";
   EXPECT_NE(key(36, 40, 0x100, {{"W", int64_t{2}}}), known) << "another constant";
   EXPECT_NE(key(36, 40, 0x100, {}, &two), known) << "another device";
-  EXPECT_EQ(api::KnownClasses::KeyOf(*signature, {}, {{"X", {"f32", 0, {4, 4}, {}}}}, &one),
+  EXPECT_EQ(key_of(Args().Set("X", Tensor{DType::kF32, 0, {4, 4}, {}}).Set("a", 1.0), nullptr),
             std::nullopt)
       << "a tensor is missing";
   const auto facts = signature->facts;
@@ -283,9 +300,9 @@ TEST_F(Classes, AreKnownByAllThatAChoiceLooksAt) {
   EXPECT_EQ(key(36, 40, 0x100, {{"a", 2.5}}), key(36, 40)) << "no fact is about `a`";
   signature->facts = facts;
   signature->facts[0].text = "a * M_2 > 0.0";
-  EXPECT_TRUE(api::KnownClasses::Tell(*signature));
+  EXPECT_TRUE(tells());
   signature->facts[0].text = "a * M > 0.0";
-  EXPECT_FALSE(api::KnownClasses::Tell(*signature)) << "nor is it asked once for a class";
+  EXPECT_FALSE(tells()) << "nor is it asked once for a class";
 }
 
 TEST_F(Classes, RangesInC) {

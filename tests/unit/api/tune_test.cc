@@ -110,19 +110,22 @@ TEST(Ahead, ThreadsTakeItemsInTheirOrderUntilTheAskerIsDone) {
   EXPECT_EQ(*items.rbegin(), 1 + items.size());
 }
 
-// An assembler that says of the first `n` programs that it spilled, and takes the others.
-std::string SpillsFirst(TempFolder& folder, int n) {
+// An assembler that does this with the first `n` programs, and takes the others.
+constexpr const char* kSpills =
+    "echo '48 bytes stack frame, 44 bytes spill stores, 52 bytes spill loads'";
+constexpr const char* kRefuses = "rm \"$out\"; echo 'ptxas error   : Too many registers'; exit 255";
+std::string DoesWithFirst(TempFolder& folder, const char* what, int n) {
   folder.Write("ptxas", fmt::format(R"(#!/bin/sh
 cd {}
 n=$(($(cat count 2>/dev/null || echo 0) + 1))
 echo $n >count
 while [ $# -gt 0 ]; do
-  if [ "$1" = -o ]; then echo code >"$2"; fi
+  if [ "$1" = -o ]; then out=$2; echo code >"$2"; fi
   shift
 done
-[ $n -gt {} ] || echo "48 bytes stack frame, 44 bytes spill stores, 52 bytes spill loads"
+if [ $n -le {} ]; then {}; fi
 )",
-                                    folder.path(), n));
+                                    folder.path(), n, what));
   std::filesystem::permissions(folder.path() + "ptxas", std::filesystem::perms::owner_all);
   return folder.path() + "ptxas";
 }
@@ -134,7 +137,7 @@ TEST_F(TuneTest, WhatPtxasSpillsIsPassedOver) {
   const auto with = [&](int spilling) {
     TempFolder folder;
     PipelineOptions options;
-    options.ptxas = SpillsFirst(folder, spilling);
+    options.ptxas = DoesWithFirst(folder, kSpills, spilling);
     const frontend::Values values = ChooseTunes(loaded_, signature_, call, options, nullptr).values;
     int asked = 0;
     std::ifstream(folder.path() + "count") >> asked;
@@ -157,6 +160,28 @@ TEST_F(TuneTest, WhatPtxasSpillsIsPassedOver) {
   EXPECT_EQ(less, 1);
   EXPECT_EQ(more, 0);
   EXPECT_TRUE(with(1000).empty());  // all spill: the defaults stand, and C734 says it
+}
+
+// What ptxas refuses to assemble is passed over as what spills is: the next points of the order are
+// lowered in its place, and the best of those is asked about.
+TEST_F(TuneTest, PointsAfterARefusalAreLookedAt) {
+  Load("std/matmul.tile", "gemm");
+  const Call call = Gemm(16, 14336, 4096);
+  const TuneChoice first = Choose(call);
+  ASSERT_FALSE(first.values.empty());
+  const auto with = [&](int refused) {
+    TempFolder folder;
+    PipelineOptions options;
+    options.ptxas = DoesWithFirst(folder, kRefuses, refused);
+    return ChooseTunes(loaded_, signature_, call, options, nullptr);
+  };
+  // (Behind the first there is none that may be better than the second.)
+  const TuneChoice one = with(1), three = with(3);
+  EXPECT_FALSE(one.values.empty());
+  EXPECT_NE(one.values, first.values);
+  EXPECT_NE(three.values, first.values);
+  EXPECT_NE(three.values, one.values);
+  EXPECT_GT(three.lowered.size(), first.lowered.size()) << "nothing else was looked at";
 }
 
 TEST_F(TuneTest, ABarelyFilledSecondWaveIsAvoided) {

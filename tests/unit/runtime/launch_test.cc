@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/launch.h"
+#include "tests/unit/same_plan.h"
 
 namespace tilec::runtime {
 namespace {
@@ -47,10 +48,16 @@ LaunchArgs GemmArgs(int64_t m, int64_t n, int64_t k) {
   return a;
 }
 
+// Both ways, which must say the same.
+Result<LaunchPlan> Plan(const KernelImage& image, const LaunchArgs& args, DiagSink& diags) {
+  ExpectSamePlans(image, args);
+  return PlanLaunch(image, args, diags);
+}
+
 // The first diagnostic's text, "" if the launch can be planned.
 std::string Error(const KernelImage& image, const LaunchArgs& args) {
   DiagSink diags;
-  const auto plan = PlanLaunch(image, args, diags);
+  const auto plan = Plan(image, args, diags);
   EXPECT_EQ(plan.ok(), !diags.has_errors());
   return diags.all().empty() ? "" : Render(diags.all().front(), SourceMap());
 }
@@ -59,7 +66,7 @@ std::string Error(const KernelImage& image, const LaunchArgs& args) {
 
 TEST(PlanLaunch, EvaluatesGridMapsAndArguments) {
   DiagSink diags;
-  const auto plan = PlanLaunch(Gemm(), GemmArgs(300, 520, 64), diags);
+  const auto plan = Plan(Gemm(), GemmArgs(300, 520, 64), diags);
   ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
   EXPECT_EQ(plan->config.grid[0], 3u);
   EXPECT_EQ(plan->config.grid[1], 3u);
@@ -82,14 +89,14 @@ TEST(PlanLaunch, StridesOfTheViewAreUsed) {
   LaunchArgs a = GemmArgs(128, 256, 64);
   a.tensors["A"].strides = {80, 1};
   DiagSink diags;
-  const auto plan = PlanLaunch(Gemm(), a, diags);
+  const auto plan = Plan(Gemm(), a, diags);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->maps[0].strides_bytes, std::vector<uint64_t>{160});
 }
 
 TEST(PlanLaunch, EmptyGridIsNothingToDo) {
   DiagSink diags;
-  const auto plan = PlanLaunch(Gemm(), GemmArgs(0, 256, 64), diags);
+  const auto plan = Plan(Gemm(), GemmArgs(0, 256, 64), diags);
   ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
   EXPECT_TRUE(plan->nothing_to_do);
 }
@@ -98,7 +105,7 @@ TEST(PlanLaunch, EmptyTensorGetsScratchMap) {
   LaunchArgs a = GemmArgs(128, 256, 0);
   a.tensors["A"].data = 0;  // no storage needed for no elements
   DiagSink diags;
-  const auto plan = PlanLaunch(Gemm(), a, diags);
+  const auto plan = Plan(Gemm(), a, diags);
   ASSERT_TRUE(plan.ok()) << RenderAll(diags, SourceMap());
   EXPECT_FALSE(plan->nothing_to_do);
   EXPECT_EQ(plan->scratch_offset, std::vector<int>{0});
@@ -129,7 +136,7 @@ TEST(PlanLaunch, ScalarsOfEveryType) {
     LaunchArgs a = GemmArgs(1, 8, 8);
     a.scalars["scale"] = c.value;
     DiagSink diags;
-    const auto plan = PlanLaunch(k, a, diags);
+    const auto plan = Plan(k, a, diags);
     ASSERT_TRUE(plan.ok()) << c.dtype << RenderAll(diags, SourceMap());
     EXPECT_EQ(plan->args[3].bytes, c.bytes) << c.dtype;
   }
@@ -308,7 +315,7 @@ TEST(PlanLaunch, AllMismatchesAreReported) {
   a.tensors["B"].dims = {8};
   a.scalars.clear();
   DiagSink diags;
-  EXPECT_FALSE(PlanLaunch(Gemm(), a, diags).ok());
+  EXPECT_FALSE(Plan(Gemm(), a, diags).ok());
   EXPECT_EQ(diags.errors(), 3);
 }
 

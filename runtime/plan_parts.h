@@ -1,0 +1,30 @@
+// What planning a launch by names (launch.cc) and by places (quick_plan.cc) share: limits of the
+// driver, and how one number is packed. Private to runtime/.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/launch.h"
+
+namespace tilec::runtime {
+
+constexpr int64_t kMaxGrid[3] = {2147483647, 65535, 65535};
+constexpr int kMaxBlock = 1024;
+constexpr uint64_t kMaxTmaStride = 1ull << 40;
+constexpr uint64_t kMaxTmaExtent = 1ull << 32;
+constexpr int64_t kMaxTmaBox = 256;
+constexpr int64_t kTmaAlign = 16;     // bytes; of bases and strides
+constexpr int kTmaPromotion = 256;    // bytes
+constexpr int kScratchHalf = 256;     // bytes; inputs read the first half, outputs the second
+constexpr uint64_t kWorkAlign = 256;  // bytes; of each tensor of the work
+
+// Is `given` what `wanted` says, perhaps under another name?
+bool AcceptsDType(std::string_view wanted, std::string_view given);
+
+// `value` as an argument of type `dtype`; false if it is none.
+bool PackScalar(const ScalarValue& value, std::string_view dtype, KernelArg* arg);
+
+}  // namespace tilec::runtime
