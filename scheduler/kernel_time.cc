@@ -303,6 +303,11 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
   return cut ? cut->schedule.warpgroups : 1;
 }
 
+int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
+  const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
+  return ctas > 2 && sms > 2 * beside ? (sms - beside) / ctas * ctas : sms;
+}
+
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
@@ -385,9 +390,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const Outside outside(fn, target, work,
                         shape.warpgroups > 0 ? shape.warpgroups : CutWarpgroups(fn, target));
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  int64_t sms = target.limits.sms;
-  if (shape.cluster > 2 && sms > 2 * model.sms_beside_clusters)
-    sms = (sms - model.sms_beside_clusters) / shape.cluster * shape.cluster;
+  const int64_t sms = SmsOfClusters(target, shape.cluster);
   const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
