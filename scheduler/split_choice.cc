@@ -204,7 +204,8 @@ class Forms::Kept {
       // As many groups as there is room for, too: of one tile 15 in place of 8.
       std::vector<int64_t> counts;
       for (int64_t ctas = 2; ctas <= most; ctas *= 2) counts.push_back(ctas);
-      if (const int64_t fullest = Fullest(whole.ctas, most); fullest > 2) counts.push_back(fullest);
+      if (const int64_t all = Fullest(whole.ctas, most); all > 2 && !tiles.loops)
+        counts.push_back(all);
       const int64_t fullest = std::min(groups, together / (whole.ctas * most));
       for (int64_t g = 2; g < fullest; g *= 2) counts.push_back(g * most);
       if (fullest > 1) counts.push_back(fullest * most);
