@@ -371,8 +371,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
-      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       period.cycles = std::max(period.cycles, period.least);
+      // A turn as long as its chain has nothing of a pipeline to fill.
+      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
         for (const UnitUse& use : op.uses)

@@ -46,7 +46,9 @@ class DecodingTest : public LibraryTest {
     auto clean = Clean(loaded_, std::move(*fn), PipelineOptions(), diags);
     ASSERT_TRUE(clean.ok()) << point->text;
     ir::Function tiles = std::move(clean->fn);
-    if (point->pack > 1) ASSERT_FALSE(ir::PackRows(tiles, point->pack)) << point->text;
+    if (point->pack > 1) {
+      ASSERT_FALSE(ir::PackRows(tiles, point->pack)) << point->text;
+    }
     point->predicted = 1e3 * scheduler::TimeInParts(tiles, **machine, NamesOf(call),
                                                     call.row_starts, point->parts);
   }
