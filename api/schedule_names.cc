@@ -31,7 +31,7 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
   const std::string count =
       name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
-  for (const int64_t ctas : {1, 2, 4})
+  for (int64_t ctas = 1; ctas < ir::isa::kPortableClusterCtas; ++ctas)
     if (count == fmt::format("{}", ctas)) return ctas;
   for (int64_t clusters = 1; clusters <= ir::kMostGroups; ++clusters)
     if (count == fmt::format("{}", 8 * clusters)) return 8 * clusters;
@@ -77,7 +77,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
                          "solve:split=2", "solve:split=4", "solve:split=8", "solve:pack=2",
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
   d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
-                        "solve:clusters, solve:split=1, 2, 4, 8, 16, 24 … 128, solve:pack=2, 4, 8 "
+                        "solve:clusters, solve:split=1 … 8, 16, 24 … 128, solve:pack=2, 4, 8 "
                         "or 16, or a file "
                         "like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));

@@ -5,6 +5,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include "backend/cluster_rank.h"
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
 #include "ir/isa.h"
@@ -140,7 +141,7 @@ void Emitter::ArriveInCluster(const ir::Op& op, llvm::Value* when) {
     llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
     if (!role_.lane_in_cluster)
       role_.lane_in_cluster = b_.CreateICmpULT(lane, I32(fn_.launch.cluster));
-    llvm::Value* cta = b_.CreateAnd(lane, I32(fn_.launch.cluster - 1));
+    llvm::Value* cta = RankOfLane(b_, lane, role_.lane_in_cluster, fn_.launch.cluster);
     there = CallPtx(b_, PtxInst::kMapa, {here, cta});
   }
   llvm::Value* address = there;

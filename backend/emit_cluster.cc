@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "backend/cluster_rank.h"
 #include "backend/emitter.h"
 #include "support/check.h"
 #include "support/expr.h"
@@ -45,7 +46,7 @@ void Emitter::ReleaseToCluster(llvm::Value* barriers, int64_t number) {
   const int64_t ctas = fn_.launch.cluster;
   llvm::Value* lane = b_.CreateAnd(role_.thread, I32(31));
   llvm::Value* mine = b_.CreateICmpULT(lane, I32(ctas));
-  llvm::Value* cta = b_.CreateAnd(lane, I32(ctas - 1));
+  llvm::Value* cta = RankOfLane(b_, lane, mine, ctas);
   llvm::Value* there = CallPtx(b_, PtxInst::kMapa, {b_.CreateAdd(barriers, I32(8 * number)), cta});
   CallPtx(b_, PtxInst::kMbarReleaseAt, {there, mine});
 }
@@ -113,7 +114,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   const auto sum = [&](llvm::Value* from, llvm::Value* begin, const auto& where) {
     std::vector<llvm::Value*> there;
     for (int64_t q = 0; q < ctas; ++q) {
-      llvm::Value* cta = b_.CreateAnd(b_.CreateAdd(begin, I32(q)), I32(ctas - 1));
+      llvm::Value* cta = RankOf(b_, b_.CreateAdd(begin, I32(q)), ctas);
       there.push_back(CallPtx(b_, PtxInst::kMapa, {from, cta}));
     }
     Regs out;

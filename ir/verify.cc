@@ -170,8 +170,8 @@ bool Verifier::CheckHeader() {
   if (fn_.launch.ctas_per_sm < 0 || fn_.launch.ctas_per_sm * fn_.launch.warps > 64)
     return FailHeader({}, fmt::format("{} CTAs of {} warps; an SM holds 64 warps",
                                       fn_.launch.ctas_per_sm, fn_.launch.warps));
-  if (const int64_t n = fn_.launch.cluster; n < 1 || n > 8 || (n & (n - 1)))
-    return FailHeader({}, fmt::format("clusters of {} CTAs; 1, 2, 4 or 8", n));
+  if (const int64_t n = fn_.launch.cluster; n < 1 || n > 8)
+    return FailHeader({}, fmt::format("clusters of {} CTAs; 1 … 8", n));
   if (!known(fn_.launch.grid, {}, "the grid")) return false;
   for (size_t i = 0; i < fn_.launch.maps.size(); ++i)
     if (!CheckMap(i)) return false;

@@ -463,8 +463,8 @@ bool Verifier::CheckParallel(const Op& op) {
   for (size_t i = 0; i < op.operands.size(); ++i)
     if (!IsScalar(op, i, DType::kI64))
       return Fail(kVerifyType, op, fmt::format("bound {} is not an i64", i));
-  if (const int64_t n = op.i("cluster", 1); n < 1 || n > 8 || (n & (n - 1)))
-    return Fail(kVerifyForm, op, fmt::format("clusters of {} CTAs; 1, 2, 4 or 8", n));
+  if (const int64_t n = op.i("cluster", 1); n < 1 || n > 8)
+    return Fail(kVerifyForm, op, fmt::format("clusters of {} CTAs; 1 … 8", n));
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "ir/isa.h"
 #include "ir/lower/plan.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/body_facts.h"
@@ -303,6 +304,16 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
   return cut ? cut->schedule.warpgroups : 1;
 }
 
+int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
+  // Clusters do not cross the parts of a chip, and a part has room for two of the largest. (H200,
+  // cudaOccupancyMaxActiveClusters: 39 clusters of three, 30, 22, 17, 15, 15 of eight; by this 37,
+  // 30, 22, 15, 15, 15. 18 of six are two rounds: 3 x 6 heads of 7594 keys 26.8 us, in five 17.4.)
+  constexpr int64_t kPart = 2 * ir::isa::kPortableClusterCtas;
+  const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
+  if (ctas <= 2 || sms <= 2 * beside) return sms;
+  return (sms - beside) * (kPart / ctas) / kPart * ctas;
+}
+
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
   // Multiprocessors come in pairs that share a port, and CTAs go to idle pairs first: of 108 CTAs
   // on 132 each copied as much per cycle as of 128, while up to 64 had 1.8 times as much (H200).
@@ -366,8 +377,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
-      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       period.cycles = std::max(period.cycles, period.least);
+      // A turn as long as its chain has nothing of a pipeline to fill.
+      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
         for (const UnitUse& use : op.uses)
@@ -385,9 +397,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const Outside outside(fn, target, work,
                         shape.warpgroups > 0 ? shape.warpgroups : CutWarpgroups(fn, target));
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  int64_t sms = target.limits.sms;
-  if (shape.cluster > 2 && sms > 2 * model.sms_beside_clusters)
-    sms = (sms - model.sms_beside_clusters) / shape.cluster * shape.cluster;
+  const int64_t sms = SmsOfClusters(target, shape.cluster);
   const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));

@@ -51,6 +51,9 @@ inline ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times)
   return SharedBy(target, SharingOf(target, ctas, times));
 }
 
+// Multiprocessors that clusters of so many CTAs run on at a time.
+int64_t SmsOfClusters(const ir::Target& target, int64_t ctas);
+
 // Of a role that has all rows of the tiles of `fn`.
 double CutWarpgroups(const ir::Function& fn, const ir::Target& target);
 

@@ -204,6 +204,8 @@ class Forms::Kept {
       // As many groups as there is room for, too: of one tile 15 in place of 8.
       std::vector<int64_t> counts;
       for (int64_t ctas = 2; ctas <= most; ctas *= 2) counts.push_back(ctas);
+      if (const int64_t all = Fullest(whole.ctas, most); all > 2 && !tiles.loops)
+        counts.push_back(all);
       const int64_t fullest = std::min(groups, together / (whole.ctas * most));
       for (int64_t g = 2; g < fullest; g *= 2) counts.push_back(g * most);
       if (fullest > 1) counts.push_back(fullest * most);
@@ -275,6 +277,14 @@ class Forms::Kept {
     std::map<int64_t, FormPtr> parts;                          // by CTAs; null: an obstacle
     std::map<std::pair<int64_t, int64_t>, DividedPtr> groups;  // and CTAs of each; likewise
   };
+
+  // The most CTAs for each of so many tiles that run at a time: 38 tiles in three are 114, in two 76
+  // and in four 152, which are two rounds.
+  int64_t Fullest(int64_t tiles, int64_t most) const {
+    for (int64_t ctas = most; ctas > 2; --ctas)
+      if (tiles * ctas <= SmsOfClusters(target_, ctas)) return ctas;
+    return 2;
+  }
 
   Form& Clustered() {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -15,7 +15,7 @@ namespace tilec::ir {
 // Does the grid have several loops, one after the other?
 bool HasSeveralLoops(const Function& fn);
 
-// `ctas` (2, 4 or 8) CTAs in place of one; or why not, and nothing is changed.
+// `ctas` (2 to 8) CTAs in place of one; or why not, and nothing is changed.
 std::optional<Obstacle> SplitLoops(Function& fn, int64_t ctas);
 
 }  // namespace tilec::ir

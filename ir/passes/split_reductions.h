@@ -23,7 +23,7 @@ struct LongReduction {
 // Or why there is none.
 std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* found);
 
-// `ctas` (2, 4 or 8) CTAs in place of one; or why not, and nothing is changed.
+// `ctas` (2 to 8) CTAs in place of one; or why not, and nothing is changed.
 std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas);
 
 }  // namespace tilec::ir

@@ -134,6 +134,9 @@ TEST_F(PartsTest, NarrowRowsThatAllCtasAskForAreDear) {
   EXPECT_EQ(asked({"gemm_tn", 8, 3864, 1184}, {16, 128, 64}).hot, 0);
   EXPECT_EQ(asked({"gemm_tn", 64, 3864, 1184}, {64, 128, 64}).hot, 0);
   EXPECT_EQ(asked({"gemm_tt", 1616, 25608, 8}, {128, 256, 32}).hot, 0);
+  // Rows of [M, 8] are all CTAs' where one tile has them all.
+  EXPECT_GT(asked({"gemm_nn", 90, 44280, 8}, {96, 168, 16}).hot, 0);
+  EXPECT_EQ(asked({"gemm_nn", 1616, 25608, 8}, {96, 168, 16}).hot, 0);
 }
 
 // 267 tiles on 132 SMs: three CTAs are a round of their own, which computes while nobody else

@@ -39,7 +39,7 @@ TEST(RescaledSums, OfSoftmax) {
 TEST(RescaledSums, SameResultsFromParts) {
   for (const char* seen : {"le", "ne"}) {  // key 0 at least; all but one
     const Function before = Parsed(Attention(seen));
-    for (int64_t ctas : {2, 4, 8}) {
+    for (int64_t ctas : {2, 3, 4, 8}) {
       const Function after = InParts(before, ctas);
       for (int64_t l : {2, 16, 17, 40, 150, 300}) {
         const std::vector<double> a = Attended(before, 2, 1, 20, l),

@@ -36,7 +36,7 @@ std::vector<double> Exact(const Function& fn, int64_t m, int64_t n, int64_t k) {
 // Fewer turns than CTAs, as many, a last turn that hangs over, none at all.
 TEST(SplitReductions, SameResultsForEveryLength) {
   const Function before = Product("%K");
-  for (int64_t ctas : {2, 4, 8}) {
+  for (int64_t ctas : {2, 3, 4, 7, 8}) {
     const Function after = Split(before, ctas);
     for (int64_t k : {0, 1, 31, 32, 33, 64, 100, 256, 260, 300})
       EXPECT_EQ(Exact(before, 70, 40, k), Exact(after, 70, 40, k)) << ctas << " " << k;
@@ -134,7 +134,7 @@ TEST(SplitReductions, TheBoundHasWhatPartsRound) {
   for (double scale : {1.0, 1000.0}) {
     const TensorValue one = SumsOf(before, scale, false, 1);
     int64_t others = 0;
-    for (int64_t ctas : {2, 4, 8}) {
+    for (int64_t ctas : {2, 3, 4, 5, 8}) {
       const TensorValue made = SumsOf(Split(before, ctas), scale, false, 1);
       const TensorValue bound = SumsOf(before, scale, false, ctas);
       EXPECT_EQ(bound.v, one.v);
