@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "tests/obeyed/counted.h"
 #include "tests/obeyed/order.h"
@@ -253,7 +254,8 @@ class Comparer {
         inits.insert(code_.ByteOf(in.s->operands[0]));
     if (load == nullptr) return;
     std::map<int64_t, std::set<int>> rings;
-    std::map<int64_t, int64_t> used;  // slots that copies go to, where that is told
+    // Slots that copies go to, where all of them tell: of turns taken by twos each has every other.
+    std::map<int64_t, std::optional<int64_t>> used;
     std::set<int64_t> bases;
     // In the loop slots are numbered at run time: what is constant is the ring.
     std::set<int> turning;
@@ -264,8 +266,12 @@ class Comparer {
         const Event e = code_.EventOf(i);
         if (e.kind == Event::Kind::kFull || e.kind == Event::Kind::kExpect) bases.insert(e.number);
         if (e.kind != Event::Kind::kCopy) continue;
-        if (const auto reach = code_.ReachOf(code_.instrs()[static_cast<size_t>(i)].s->operands[2]))
-          used.try_emplace(e.number, *reach / 8 + 1);
+        const auto reach = code_.ReachOf(code_.instrs()[static_cast<size_t>(i)].s->operands[2]);
+        std::optional<int64_t>& slots = used.try_emplace(e.number, 0).first->second;
+        if (!reach || !slots)
+          slots.reset();
+        else
+          slots = std::max(*slots, *reach / 8 + 1);
         for (size_t o = 0; o < wanted_.ops.size(); ++o)
           if (wanted_.ops[o].load && wanted_.ops[o].at == e.at)
             rings[e.number].insert(static_cast<int>(o));
@@ -280,10 +286,10 @@ class Comparer {
       const auto told = used.find(ring);
       for (int o : ops) {
         const Wanted& op = wanted_.ops[static_cast<size_t>(o)];
-        if (told != used.end() && told->second < std::min(op.depth, kMostSlots) &&
-            told->second < depth)
+        if (told != used.end() && told->second && *told->second < std::min(op.depth, kMostSlots) &&
+            *told->second < depth)
           Fault(fmt::format("copies of {} go to {} of {} slots, the schedule has {}", op.name,
-                            told->second, depth, op.depth));
+                            *told->second, depth, op.depth));
         if (depth < std::min(op.depth, kMostSlots))
           Fault(fmt::format("the ring of {} has {} slots, the schedule {}", op.name, depth,
                             op.depth));
