@@ -15,7 +15,7 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kNone = INT64_MIN / 4;
+constexpr int64_t kNoPath = INT64_MIN / 4;
 constexpr int64_t kMostStages = 64;
 
 // The ops but loads of one iteration, from the first that begins: how early each can, how long
@@ -57,7 +57,7 @@ class Iteration {
   int64_t Path(int u, int v) const { return path_[static_cast<size_t>(u) * n_ + v]; }
 
   void BuildPaths(const std::optional<std::vector<int>>& group) {
-    path_.assign(static_cast<size_t>(n_) * n_, kNone);
+    path_.assign(static_cast<size_t>(n_) * n_, kNoPath);
     for (const GraphEdge& e : g_.edges) {
       const bool apart = group && (*group)[e.from] != (*group)[e.to];
       Path(e.from, e.to) = std::max(Path(e.from, e.to),
@@ -66,9 +66,9 @@ class Iteration {
     for (int k = 0; k < n_; ++k)
       for (int u = 0; u < n_; ++u) {
         const int64_t first = Path(u, k);
-        if (first == kNone) continue;
+        if (first == kNoPath) continue;
         for (int v = 0; v < n_; ++v)
-          if (Path(k, v) != kNone) Path(u, v) = std::max(Path(u, v), first + Path(k, v));
+          if (Path(k, v) != kNoPath) Path(u, v) = std::max(Path(u, v), first + Path(k, v));
       }
   }
 

@@ -278,8 +278,8 @@ class Forms::Kept {
     std::map<std::pair<int64_t, int64_t>, DividedPtr> groups;  // and CTAs of each; likewise
   };
 
-  // The most CTAs for each of so many tiles that run at a time: 38 tiles in three are 114, in two 76
-  // and in four 152, which are two rounds.
+  // The most CTAs for each of so many tiles that run at a time: 38 tiles in three are 114, in two
+  // 76 and in four 152, which are two rounds.
   int64_t Fullest(int64_t tiles, int64_t most) const {
     for (int64_t ctas = most; ctas > 2; --ctas)
       if (tiles * ctas <= SmsOfClusters(target_, ctas)) return ctas;

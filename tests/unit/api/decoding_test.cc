@@ -28,11 +28,11 @@ struct Point {
   int64_t bq = 0, bkv = 0, pack = 1, parts = 1;
   double us = 0, predicted = 0;
 };
-using Sizes = std::vector<int64_t>;  // B, H, G, S, L, D
+using HeadSizes = std::vector<int64_t>;  // B, H, G, S, L, D
 
 class DecodingTest : public LibraryTest {
  protected:
-  void Predict(const Sizes& sizes, Point* point) {
+  void Predict(const HeadSizes& sizes, Point* point) {
     static const char* const kNames[] = {"B", "H", "G", "S", "L", "D"};
     Given given = {{"BQ", point->bq}, {"BKV", point->bkv}, {"causal", false}, {"scale", 0.1}};
     for (size_t i = 0; i < sizes.size(); ++i) given[kNames[i]] = sizes[i];
@@ -53,13 +53,13 @@ class DecodingTest : public LibraryTest {
                                                     call.row_starts, point->parts);
   }
 
-  std::map<Sizes, std::vector<Point>> Measured() {
-    std::map<Sizes, std::vector<Point>> out;
+  std::map<HeadSizes, std::vector<Point>> Measured() {
+    std::map<HeadSizes, std::vector<Point>> out;
     std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/decoding_h200.txt");
     for (std::string line; std::getline(file, line);) {
       if (line.empty() || line[0] == '#') continue;
       std::istringstream words(line);
-      Sizes sizes(6);
+      HeadSizes sizes(6);
       Point point;
       for (int64_t& size : sizes) words >> size;
       words >> point.bq >> point.bkv >> point.pack >> point.parts >> point.us;
@@ -96,10 +96,11 @@ TEST_F(DecodingTest, TheFastestIsNearTheFirst) {
   const auto of = [&](double share) {
     return std::expm1(off[static_cast<size_t>(share * static_cast<double>(off.size()))]);
   };
-  std::printf("%zu sizes: %.1f %% lost on average, %.1f %% at the worst; half of %zu times within "
-              "%.0f %%, nine of ten within %.0f %%\n",
-              measured.size(), 100 * sum / static_cast<double>(measured.size()), 100 * worst,
-              off.size(), 100 * of(0.5), 100 * of(0.9));
+  std::printf(
+      "%zu sizes: %.1f %% lost on average, %.1f %% at the worst; half of %zu times within "
+      "%.0f %%, nine of ten within %.0f %%\n",
+      measured.size(), 100 * sum / static_cast<double>(measured.size()), 100 * worst, off.size(),
+      100 * of(0.5), 100 * of(0.9));
   ASSERT_GE(measured.size(), 4u);
   EXPECT_LE(sum / static_cast<double>(measured.size()), 0.1);
   EXPECT_LE(of(0.5), 0.25);
