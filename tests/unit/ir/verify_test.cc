@@ -362,7 +362,14 @@ TEST(Verify, ClustersHaveUpToEightCtas) {
     return t.insert(t.find("grid=N"), fmt::format("cluster={} ", ctas));
   };
   for (int ctas = 1; ctas <= 8; ++ctas) Parsed(text(ctas));
-  for (const int ctas : {0, 9, 16}) ExpectTextRejected(text(ctas), "I217", "1 … 8");
+  for (const int ctas : {0, 9, 16}) {
+    DiagSink diags;  // the text form says so itself
+    EXPECT_FALSE(ParseFunction(text(ctas), diags).ok()) << ctas;
+    EXPECT_NE(Messages(diags).find("it must be 1 … 8"), std::string::npos) << Messages(diags);
+    Function fn = Parsed(text(2));
+    fn.launch.cluster = ctas;
+    ExpectRejected(fn, "I217", "1 … 8", fmt::format("clusters of {}", ctas));
+  }
 }
 
 // What speaks of other CTAs of the cluster needs a cluster.
