@@ -268,28 +268,34 @@ bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
-// Does a loop carry an accumulator that is computed of a sum, as a state that decays, and is the
-// sum itself read behind that? What is computed must not have the accumulator's registers before
-// the end of the turn: LLVM would keep the sum elsewhere, by moves in front of the wait, which read
+// Does a loop carry an accumulator to whose registers a product of this turn adds, and is the next
+// turn's value made while that sum is still read, as of a state that decays, or of a term that the
+// next turn's product adds to? What is made must not have the accumulator's registers before the
+// end of the turn: LLVM would keep the sum elsewhere, by moves in front of the wait, which read
 // what a product is still writing (ptxas then awaits each product at once, C7514).
 bool Emitter::OutlivedBySum(const ir::Op& loop, size_t carried) const {
   const ir::Block& turn = fn_.blocks[loop.regions[0]];
   const ir::ValueId arg = turn.args[1 + carried];
-  const auto fenced = [&](const ir::Op& op) {
-    return op.kind == OpKind::kMmaFence &&
-           std::find(op.operands.begin(), op.operands.end(), arg) != op.operands.end();
-  };
-  if (!fn_.type(arg).is_tile() || std::none_of(fn_.ops.begin(), fn_.ops.end(), fenced))
-    return false;
+  if (!fn_.type(arg).is_tile()) return false;
   const ir::OpId made = fn_.values[fn_.ops[turn.ops.back()].operands[carried]].def;
-  const auto at = std::find(turn.ops.begin(), turn.ops.end(), made);
-  if (at == turn.ops.end() || !ir::Info(fn_.ops[made].kind).elementwise()) return false;
-  for (ir::ValueId sum : fn_.ops[made].operands) {
-    const ir::Op* wait = fn_.def(sum);
-    if (!wait || wait->kind != OpKind::kMmaWait) continue;
-    for (auto later = at + 1; later != turn.ops.end(); ++later) {
-      const std::vector<ir::ValueId>& reads = fn_.ops[*later].operands;
-      if (std::find(reads.begin(), reads.end(), sum) != reads.end()) return true;
+  std::set<int32_t> in_place = {arg.index};  // what has the accumulator's registers
+  bool added = false, behind = false;
+  for (ir::OpId id : turn.ops) {
+    const ir::Op& op = fn_.ops[id];
+    if (id == made) {
+      if (!ir::Info(op.kind).elementwise() || !added) return false;
+      behind = true;
+      continue;
+    }
+    const bool tied = op.kind == OpKind::kMmaFence || op.kind == OpKind::kMmaWait;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      if (!in_place.count(op.operands[i].index)) continue;
+      if (behind) return true;
+      if (op.kind == OpKind::kMma && i == 0) {
+        in_place.insert(op.results[0].index);
+        added = true;
+      }
+      if (tied && i < op.results.size()) in_place.insert(op.results[i].index);
     }
   }
   return false;
