@@ -28,13 +28,9 @@ struct Verdict {
   bool clean() const { return *this == Verdict{}; }
 };
 
-// C7517 and C7519 are a wait and a fence more. The codes below C7509 are of setmaxnreg.
 Verdict VerdictOf(const backend::PtxasReport& report) {
   Verdict v;
-  for (const std::string& line : report.pipeline)
-    for (const char* code :
-         {"C7509", "C7510", "C7511", "C7512", "C7513", "C7514", "C7515", "C7520"})
-      v.serialized += line.find(code) != std::string::npos;
+  v.serialized = static_cast<int>(report.Serialized().size());
   v.spilled = report.spill_store_bytes + report.spill_load_bytes;
   return v;
 }

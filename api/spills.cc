@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "api/diagnostics.h"
@@ -13,6 +14,18 @@ namespace {
 
 int Spilled(const backend::PtxasReport& report) {
   return report.spill_store_bytes + report.spill_load_bytes;
+}
+
+bool Clean(const backend::PtxasReport& report) {
+  return Spilled(report) == 0 && report.Serialized().empty();
+}
+
+// "C7514: … in the function": what ptxas says, without where it says it.
+std::string Cause(const std::string& line) {
+  const size_t code = line.find("(C75"), text = line.find("due to ");
+  const size_t end = std::min(line.find(" in the function"), line.find(" for the function"));
+  const std::string name = line.substr(code + 1, line.find(')', code) - code - 1);
+  return text == std::string::npos ? name : name + ", " + line.substr(text, end - text);
 }
 
 std::string WhatToMakeSmaller(const frontend::Signature* signature) {
@@ -26,20 +39,25 @@ std::string WhatToMakeSmaller(const frontend::Signature* signature) {
 
 void SaySpills(const Loaded& loaded, const std::string& kernel, const ir::RolePressure& fullest,
                const backend::PtxasReport& report, DiagSink& diags) {
-  if (Spilled(report) == 0) return;
+  if (Clean(report)) return;
   const frontend::Signature* signature = loaded.program->FindSignature(kernel);
+  const Span at = signature ? signature->at : Span{};
+  const std::string smaller = WhatToMakeSmaller(signature);
   // Without a quota a thread has what ptxas found for it, less where CTAs share an SM.
-  diags
-      .Report(kSpills, signature ? signature->at : Span{}, kernel, Spilled(report), fullest.role,
-              fullest.kept, fullest.given > 0 ? fullest.given : report.registers)
-      .Help(WhatToMakeSmaller(signature) +
-            " or --ptxas=refine, which gives the solver fewer registers");
+  if (Spilled(report) > 0)
+    diags
+        .Report(kSpills, at, kernel, Spilled(report), fullest.role, fullest.kept,
+                fullest.given > 0 ? fullest.given : report.registers)
+        .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers");
+  if (const std::vector<std::string> lines = report.Serialized(); !lines.empty())
+    diags.Report(kSerialized, at, kernel, Cause(lines.front()))
+        .Help(smaller + " or --ptxas=refine, which solves again until nothing is serialized");
 }
 
 void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call& call,
                      const PipelineOptions& options, const backend::PtxasReport& report,
                      DiagSink& diags) {
-  if (Spilled(report) == 0) return;
+  if (Clean(report)) return;
   DiagSink said_before;  // when the image was made
   ir::RolePressure fullest{"main", 0, 0};
   const Result<Machine> machine = MachineOf(options, said_before);

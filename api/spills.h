@@ -1,5 +1,5 @@
-// What ptxas spilled is said by whoever assembles: bytes, the role that is fullest, what to change.
-// A build never spills in silence: `tilec build`, `tilec bundle` and the choice of tunes ask here.
+// What ptxas spilled, or no longer has beside each other, is said by whoever assembles: bytes, the
+// role that is fullest, what to change. A build never spills or serializes in silence: `tilec build`, `tilec bundle` and the choice of tunes ask here.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace tilec::api {
 
-// C734, where the report has spills.
+// C734, where the report has spills; C739, where it has products that are awaited one by one.
 void SaySpills(const Loaded& loaded, const std::string& kernel, const ir::RolePressure& fullest,
                const backend::PtxasReport& report, DiagSink& diags);
 

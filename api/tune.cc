@@ -228,7 +228,8 @@ class Search {
     });
     if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
     const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
-    return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0;
+    return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
+           report->Serialized().empty();
   }
 
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }

@@ -68,6 +68,16 @@ void ParsePtxasLog(const std::string& log, PtxasReport* report) {
   }
 }
 
+// C7517 and C7519 are a wait and a fence more. The codes below C7509 are of setmaxnreg.
+std::vector<std::string> PtxasReport::Serialized() const {
+  std::vector<std::string> out;
+  for (const std::string& line : pipeline)
+    for (const char* code :
+         {"C7509", "C7510", "C7511", "C7512", "C7513", "C7514", "C7515", "C7520"})
+      if (line.find(code) != std::string::npos) out.push_back(line);
+  return out;
+}
+
 Result<PtxasReport> Assemble(const std::string& ptx, const std::string& target,
                              const std::string& ptxas, DiagSink& diags) {
   if (ptxas.empty())

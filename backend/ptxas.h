@@ -36,6 +36,8 @@ struct PtxasReport {
   // status is 0 all the same). C7519, an extra fence, costs nothing and is listed too.
   std::vector<std::string> pipeline;
   std::string log;  // everything ptxas said
+  // Those of them that await products one by one: what a plan has beside products no longer is.
+  std::vector<std::string> Serialized() const;
   bool clean() const {
     return pipeline.empty() && !spill_store_bytes && !spill_load_bytes && !stack_bytes;
   }

@@ -7,7 +7,7 @@
 //   * the emulator against the interpreter, one in four under the judge, in a random order;
 //   * ptxas, where one is given: refuses nothing, and what it spills is said as `tilec build` says
 //     it: bytes, the role that is fullest, what to change. Spills are listed. Where the model chose
-//     a tune there are none.
+//     a tune there are none. It awaits products one by one (C739) only where registers are short.
 //
 //   random_builds --root=CHECKOUT [--builds=N | --seconds=S] [--seed=FIRST] [--ptxas=PATH]
 //                 [--file=PART] [--work=N] [--print]
@@ -53,7 +53,7 @@ struct Settings {
 
 struct Counts {
   uint64_t builds = 0, ran = 0, by_schedule = 0, loops = 0, judged = 0, bad = 0, spilled = 0,
-           spilled_of_model = 0, too_long = 0;
+           spilled_of_model = 0, too_long = 0, serialized = 0;
   std::map<std::string, int> refused, said;
 };
 
@@ -300,6 +300,14 @@ class Build {
                  pressure_.kept, pressure_.held, pressure_.most, pressure_.role, made->registers,
                  bytes);
     api::SaySpills(session.loaded(), kernel_, pressure_, *made, session.diags());
+    for (const std::string& line : made->Serialized()) {
+      ++counts_.serialized;
+      fmt::print("seed {}: {}: {}\n", seed_, What(), line);
+      const bool registers =
+          bytes > 0 && (line.find("C7511") != line.npos || line.find("C7512") != line.npos);
+      if (!registers) return Bad(session, "ptxas serializes its products");
+      if (!Said(session, "C739")) return Bad(session, "serialized in silence");
+    }
     if (bytes == 0) return true;
     ++counts_.spilled;
     fmt::print("seed {}: spills {} + {} bytes: {}\n", seed_, made->spill_store_bytes,
@@ -307,6 +315,12 @@ class Build {
     if (!SpillSaid(session, bytes)) return Bad(session, "spills in silence");
     model_spills_ = true;  // if it chose
     return true;
+  }
+
+  static bool Said(tools::Session& session, const std::string& code) {
+    for (const Diagnostic& d : session.diags().all())
+      if (d.def->code == code) return true;
+    return false;
   }
 
   // A warning with the bytes, the cause (registers kept, registers there are) and what to change.
@@ -348,9 +362,11 @@ int Main(const Settings& settings) {
   }
   fmt::print(
       "random_builds: seeds {} to {}: {} builds, {} ran ({} cut short), {} by a schedule with {} "
-      "loops read back, {} judged, {} spill ({} of the model's), {} bad\n",
+      "loops read back, {} judged, {} spill ({} of the model's), "
+      "{} serialized, {} bad\n",
       settings.seed, seed - 1, counts.builds, counts.ran, counts.too_long, counts.by_schedule,
-      counts.loops, counts.judged, counts.spilled, counts.spilled_of_model, counts.bad);
+      counts.loops, counts.judged, counts.spilled, counts.spilled_of_model, counts.serialized,
+      counts.bad);
   for (const auto& [code, n] : counts.refused) fmt::print("  {:6} refused by {}\n", n, code);
   for (const auto& [code, n] : counts.said) fmt::print("  {:6} said {}\n", n, code);
   return counts.bad > 0 || counts.ran == 0 ? 1 : 0;

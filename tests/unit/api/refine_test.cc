@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "api/spills.h"
 #include "tests/unit/api/loaded.h"
 #include "tests/unit/temp_folder.h"
 
@@ -98,6 +99,30 @@ TEST_F(RefineTest, ContentAtOnce) {
   EXPECT_EQ(refined.rounds.size(), 1u);
   EXPECT_TRUE(Pinned(refined.schedule) == refined.image.ptx);
   EXPECT_TRUE(diags_.all().empty());
+}
+
+// What is said of machine code, without solving again.
+TEST_F(RefineTest, SerializedProductsAreSaid) {
+  api::Loaded loaded;
+  LoadText(loaded, kChain);
+  const auto said = [&](const std::string& log) {
+    backend::PtxasReport report;
+    backend::ParsePtxasLog(log, &report);
+    DiagSink diags;
+    api::SaySpills(loaded, "chain", ir::RolePressure{"compute", 120, 168}, report, diags);
+    std::string text;
+    for (const Diagnostic& d : diags.all()) text += std::string(d.def->code) + " " + d.message + ";";
+    return text;
+  };
+  EXPECT_EQ(said(kClean), "");
+  EXPECT_EQ(said(kOneMoreWait), "");
+  const std::string one_by_one =
+      "C739 ptxas awaits the products of `chain` one by one (C7514, due to non wgmma instructions "
+      "defining accumulator registers), so nothing of its schedule runs beside them;";
+  EXPECT_EQ(said(kSerialized), one_by_one);
+  EXPECT_EQ(said(std::string(kSerialized) + kSpills),
+            "C734 ptxas spills 96 bytes of `chain`: role `compute` keeps 120 registers of tiles "
+            "alive, its threads have 168;" + one_by_one);
 }
 
 TEST_F(RefineTest, SpillsLeaveTheSolverFewerRegisters) {

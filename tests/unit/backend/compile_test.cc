@@ -197,7 +197,13 @@ TEST(Ptxas, ReadsItsLog) {
   EXPECT_EQ(r.spill_load_bytes, 12);
   EXPECT_EQ(r.smem_bytes, 1024);
   EXPECT_EQ(r.pipeline.size(), 1u);
+  EXPECT_TRUE(r.Serialized().empty());  // a wait more
   EXPECT_FALSE(r.clean());
+  ParsePtxasLog(
+      "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are "
+      "serialized due to insufficient register resources for the function 'k'\n",
+      &r);
+  EXPECT_EQ(r.Serialized().size(), 1u);
 }
 
 TEST(Ptxas, MissingAndBadInput) {
