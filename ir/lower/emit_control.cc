@@ -115,6 +115,9 @@ Result<> Emitter::Block_(BlockId from) {
         if (!ServedByIssuer(channel)) AwaitFull(channel, id);
     if (specialized && in_.ops[id].kind != OpKind::kFor) Await(in_.ops[id]);
     TRY_VOID(Op_(id));
+    if (specialized && in_.ops[id].kind == OpKind::kFor && !InLoop(in_, id) && drains_ &&
+        PassesOnStaging(id))
+      AwaitStores();
     StoreLefts(ops, k);
     if (const auto handed = handed_.find(id); specialized && handed != handed_.end())
       Hand(in_.ops[id], handed->second);

@@ -229,6 +229,28 @@ void Emitter::AwaitStores() {
       OfStorer());
 }
 
+// Copies of a loop may be on their way behind it, and read bytes that others have from there on.
+bool Emitter::PassesOnStaging(OpId loop) const {
+  const auto inside = [&](OpId id) {
+    for (OpId around = LoopAround(in_, id); around.valid(); around = LoopAround(in_, around))
+      if (around == loop) return true;
+    return false;
+  };
+  const auto meets = [&](const PlannedBuffer& staged) {
+    return std::any_of(p_.buffers.begin(), p_.buffers.end(), [&](const PlannedBuffer& other) {
+      return other.begin > staged.end && other.offset < staged.offset + staged.bytes &&
+             staged.offset < other.offset + other.bytes;
+    });
+  };
+  for (const auto& [store, first] : p_.store_buffers) {
+    const auto& epilogue = p_.epilogues.at(store);
+    if (!inside(store) || (epilogue.panels == 0 && !epilogue.drains)) continue;
+    for (int64_t k = 0; k < std::max<int64_t>(1, epilogue.panels); ++k)
+      if (meets(p_.buffers[first + static_cast<size_t>(k)])) return true;
+  }
+  return false;
+}
+
 // Through a staging buffer: TMA writes whole lines, clipped to the tensor. A buffer that drains has
 // been read when the next iteration stores; others are awaited at once.
 void Emitter::StoreByTma(OpId id) {

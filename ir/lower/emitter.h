@@ -241,6 +241,7 @@ class Emitter {
   void AwaitFreed(OpId dot);
   void StoreByPanels(OpId id);
   void AwaitStores();
+  bool PassesOnStaging(OpId loop) const;
 
   // emit_slices.cc
   ValueId LoadSlice(const Op& op, const Type& type, const Layout& layout, int64_t first);
