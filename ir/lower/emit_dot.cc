@@ -55,7 +55,7 @@ void Emitter::StoreOperands(OpId id) {
     if (stored(*o)) Tile(o->source);
   FlushLoads();
   // Of several slots the next one is free (PlanOperandRings).
-  if (p_.OneSlot(id)) SettleReaders();
+  if (p_.OneSlot(id)) SettleReaders(id);
   if (p_.OneSlot(id) && !p_.MetBefore(id)) Sync();
   NextOperandSlots(id);
   StoreOperand(id, true);

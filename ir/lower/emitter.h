@@ -364,7 +364,8 @@ class Emitter {
     Settle(flights_.size());
   }
   // Awaits the products that read what threads computed for them.
-  void SettleReaders();
+  void SettleReaders(OpId dot);
+  bool TakesBytesOf(OpId dot, OpId load) const;
   // emit_dot.cc
   ValueId OperandBuffer(OpId dot, bool is_a);
   void StoreOperands(OpId dot);

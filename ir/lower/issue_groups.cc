@@ -69,16 +69,28 @@ void Emitter::Settle(size_t count, const std::vector<ValueId>& made) {
   }
 }
 
-// Bytes that threads fill may be written again when the products that read such bytes are done.
-// Others, whose operands are rings' or registers, stay in flight.
-void Emitter::SettleReaders() {
+// Do threads fill bytes for the product that are this load's slots before?
+bool Emitter::TakesBytesOf(OpId dot, OpId load) const {
+  const PlannedBuffer& slots = p_.buffers[p_.load_buffers.at(load)];
+  for (size_t ring : p_.OperandRingsOf(dot)) {
+    const PlannedBuffer& filled = p_.buffers[*p_.operand_rings[ring].buffer];
+    if (filled.offset < slots.offset + slots.bytes && slots.offset < filled.offset + filled.bytes)
+      return true;
+  }
+  return false;
+}
+
+// Bytes that threads fill for `dot` may be written again when the products that read such bytes are
+// done. Others, whose operands are registers or in rings that keep their bytes, stay in flight.
+void Emitter::SettleReaders(OpId dot) {
   if (!p_.sums.empty()) return SettleAll();
   size_t count = 0;
   for (size_t i = 0; i < flights_.size(); ++i) {
-    const DotPlan& dot = plan_.dots.at(flights_[i].dot);
-    for (const OperandPlan* operand : {&dot.a, &dot.b}) {
-      const bool ring = operand->how == OperandPlan::How::kBuffer &&
-                        p_.site_of.count(in_.values[operand->source].def) > 0;
+    const DotPlan& flying = plan_.dots.at(flights_[i].dot);
+    for (const OperandPlan* operand : {&flying.a, &flying.b}) {
+      const OpId load = in_.values[operand->source].def;
+      const bool ring = operand->how == OperandPlan::How::kBuffer && p_.site_of.count(load) > 0 &&
+                        !TakesBytesOf(dot, load);
       if (!ring && operand->how != OperandPlan::How::kRegister) count = i + 1;
     }
   }

@@ -200,6 +200,8 @@ class Build {
     for (const Diagnostic& d : session.diags().all()) {
       if (d.def->severity == Severity::kError && error.empty()) error = d.def->code;
       if (d.def->severity != Severity::kError) codes.insert(d.def->code);
+      if (d.def->code == std::string("R587"))
+        fmt::print("seed {}: {}: R587: {}\n", seed_, What(), d.message);
     }
     for (const std::string& code : codes) ++counts_.said[code];
     if (ptx.empty()) {

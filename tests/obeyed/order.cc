@@ -65,6 +65,14 @@ class Orderer {
   // … or up to the beginning of the turn: all that it reads is of turns before.
   bool Raised(const Seen& s) const { return !wanted_.strict && Arithmetic(s) && s.stretch == 0; }
 
+  // `b` is computed in the registers that carry it, and `a` reads what they held before.
+  bool AheadOfUpdate(const Seen& a, const Seen& b) const {
+    const Wanted &reader = wanted_.ops[static_cast<size_t>(a.op)],
+                 &update = wanted_.ops[static_cast<size_t>(b.op)];
+    return Arithmetic(a) && Arithmetic(b) && a.stretch == b.stretch && Reads(reader, b.op) &&
+           Reads(update, b.op);
+  }
+
   // What was seen, with the products of one place in every order.
   static std::vector<std::vector<Seen>> Arrangements(const std::vector<Seen>& seen) {
     std::vector<std::vector<Seen>> all = {seen};
@@ -124,7 +132,12 @@ class Orderer {
           if (along) moved->insert(a.op);
           return along;
         };
-        if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm() && !goes_along())
+        const auto ahead = [&] {
+          if (AheadOfUpdate(a, b)) moved->insert(a.op);
+          return AheadOfUpdate(a, b);
+        };
+        if (slot(a) > slot(b) && !Together(a, b) && !either() && !by_llvm() && !goes_along() &&
+            !ahead())
           faults.push_back(
               fmt::format("{} runs before {}, the schedule has it after (slots {} and "
                           "{} of {}, turn from {})",

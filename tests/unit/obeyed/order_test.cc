@@ -86,5 +86,27 @@ TEST(Order, WhatGoesAlongWithAReductionIsEarlier) {
   EXPECT_GT(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}, {3, 0}})), 0u);
 }
 
+// LLVM computes a carried value in the registers that carry it: what reads the old value is in front
+// of that, where the schedule has it behind; what reads the value alone, or another one, is not.
+TEST(Order, WhatReadsTheOldValueIsAheadOfItsUpdate) {
+  WantedLoop wanted = Schedule({{"best", 10}, {"a", 30}, {"cmp", 50}, {"b", 90}});
+  for (Wanted& op : wanted.ops) op.product = false;
+  wanted.ops[2].reads = {0};
+  const auto ahead = [&] {
+    std::vector<Seen> seen = Turn({{2, 0}, {0, 0}, {1, 0}, {3, 0}});
+    seen[1].stretch = seen[0].stretch;  // nothing that others see is between the two
+    seen[2].stretch = seen[0].stretch;
+    return seen;
+  };
+  EXPECT_GT(Faults(wanted, ahead()), 0u);
+  wanted.ops[0].reads = {0};
+  EXPECT_EQ(Faults(wanted, ahead()), 1u);  // `a`, which has no part in it
+  wanted.ops[1].cycle = 60;
+  EXPECT_EQ(Faults(wanted, ahead()), 0u);
+  std::vector<Seen> apart = ahead();
+  apart[1].stretch = 7;
+  EXPECT_GT(Faults(wanted, apart), 0u);
+}
+
 }  // namespace
 }  // namespace tilec::obeyed
