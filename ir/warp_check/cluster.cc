@@ -147,6 +147,7 @@ class Unfolder {
       const std::vector<ValueId> operands = {At(op.operands[1], from), number(part)};
       Made(b.Add(OpKind::kSmemLoad, operands, {tile}), id);
     };
+    const int64_t slices = op.i("slices", 0);
     const auto arrive = [&](int64_t barrier) {
       const ValueId slot = number(barrier);
       const OpId elect = b.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
@@ -167,24 +168,30 @@ class Unfolder {
     for (int64_t part = 0; part < parts; ++part) store(part);
     arrive(0);
     wait(0);
-    if (parts > 1) {
+    if (slices > 0) {
+      for (int64_t from = 0; from < ctas_ && cta < slices; ++from) load(from, cta);
+    } else if (parts > 1) {
       for (int64_t from = 0; from < ctas_; ++from)
         if (from != cta) load(from, cta);
       store(cta);
       arrive(1);
     }
-    if (cta == 0 || op.i("all", 0) != 0) {
+    if (slices > 0) {
+      // What each has is what it keeps.
+    } else if (cta == 0 || op.i("all", 0) != 0) {
       if (parts > 1) wait(1);
       for (int64_t from = 0; from < ctas_; ++from) load(from, parts > 1 ? from : 0);
     }
-    arrive(2);
-    wait(2);
+    const int64_t last = from_.type(op.operands[2]).depth - 1;
+    arrive(last);
+    wait(last);
     // Alone: what others read until here. Together: whoever comes behind may write.
     for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
     // Nobody knows what comes of it.
     const Attrs attrs = {
         {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};
-    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {tile}, attrs);
+    const Type& made = from_.type(op.results[0]);
+    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {made}, attrs);
     Made(result, id);
     maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
   }
