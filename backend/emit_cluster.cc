@@ -86,7 +86,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   // Where parts are not equal, the last ones have less, or nothing.
   const auto all = static_cast<int64_t>(own.size());
   const int64_t slices = op.i("slices", 0);
-  const int64_t last = fn_.type(op.operands[2]).depth - 1;  // barrier: nobody reads any more
+  const int64_t last = fn_.type(op.operands[2]).depth - 1;  // barrier: nobody reads any more (one alone: till CTAs meet)
   const int64_t count = ir::SmemBytes(smem.smem, d) / (4 * threads);
   const int64_t vector = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
   const int64_t slot = count * threads * 4;
@@ -164,8 +164,10 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
       parts > 1 ? b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot))) : nullptr;
   if (slices > 0) {
     const Regs total = sum(part, rank, in_part);
-    ReleaseToCluster(barriers, last);
-    AcquireOfCluster(barriers, last);
+    if (last > 0) {
+      ReleaseToCluster(barriers, last);
+      AcquireOfCluster(barriers, last);
+    }
     Set(op.results[0], total);
     return Done();
   }

@@ -103,9 +103,9 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
     return Fail(kVerifyMemory, op,
                 fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
                             scope.threads));
-  const int64_t barriers = slices > 0 ? 2 : 3;
-  if (mbar.kind != TypeKind::kMbar || mbar.depth != barriers)
-    return Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<{}>", Show(mbar), barriers));
+  if (mbar.kind != TypeKind::kMbar || (slices > 0 ? mbar.depth > 2 : mbar.depth != 3))
+    return Fail(kVerifyType, op,
+                fmt::format("operand 2 is {}, not mbar<{}>", Show(mbar), slices > 0 ? "2" : "3"));
   return true;
 }
 

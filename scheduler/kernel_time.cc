@@ -253,15 +253,15 @@ class Outside {
     if (op.kind == OpKind::kClusterReduce) {
       combines = true;
       // Written once; then each CTA reads its part of all, and the first collects the sums. Of
-      // slices nobody collects anything, and one meeting less says that it is there.
+      // slices nobody collects anything, and the meeting that says that it is written is the only
+      // one beside that at the end of all clusters.
       const ir::Type& tile = fn_.type(op.operands[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
       const auto ctas = static_cast<double>(cluster_);
       const auto slices = static_cast<double>(op.i("slices", 0));
       const double crossings =
           slices > 0 ? (ctas - 1) / slices : 2 * (ctas - 1) / ctas;
-      cycles += times * ((target_.model.meetings - (slices > 0 ? 1 : 0)) *
-                             target_.model.meeting_cycles +
+      cycles += times * ((slices > 0 ? 1 : target_.model.meetings) * target_.model.meeting_cycles +
                          bytes / target_.model.own_bytes_per_cycle +
                          crossings * bytes / target_.model.remote_bytes_per_cycle);
       return;

@@ -19,8 +19,9 @@ constexpr int64_t kAhead = 1;
 bool SameSpan(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
 
 // Of an exchange between CTAs: columns of the buffer as the type has it (128 bytes a row), and
-// barriers: written, added up, no consumer left. Of slices nobody collects what was added up.
-constexpr int64_t kColumns = 32, kExchangeBarriers = 3, kSliceBarriers = 2;
+// barriers: written, added up, no consumer left. Of slices nobody collects what was added up, and
+// where only one tile is exchanged, its buffer stays as it is until the CTAs meet at their ends.
+constexpr int64_t kColumns = 32, kExchangeBarriers = 3, kSliceBarriers = 2, kLastBarriers = 1;
 
 // Registers of a thread in each part: accesses of 16 bytes, though the last parts have less then.
 int64_t RegistersOfPart(int64_t regs, int64_t parts) {
@@ -278,6 +279,9 @@ void ProgramPlanner::PlanHanded() {
 }
 
 void ProgramPlanner::PlanExchanges() {
+  const auto exchanges = std::count_if(in_.ops.begin(), in_.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kClusterReduce;
+  });
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
     if (op.kind != OpKind::kClusterReduce) continue;
@@ -294,9 +298,11 @@ void ProgramPlanner::PlanExchanges() {
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);
     if (OwnerOf(id) < 0) sound_ = false;
-    const int64_t at = positions_.at(id);
-    p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, at), parts,
-                        slices > 0 ? kSliceBarriers : kExchangeBarriers, p_.warps_per_role()};
+    const bool last = slices > 0 && exchanges == 1;
+    const int64_t at = positions_.at(id), end = last ? INT64_MAX : at;
+    const int64_t barriers = last ? kLastBarriers : slices > 0 ? kSliceBarriers : kExchangeBarriers;
+    p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, end), parts,
+                        barriers, p_.warps_per_role()};
   }
 }
 
