@@ -15,6 +15,7 @@
 
 #include "backend/cluster_rank.h"
 #include "backend/emitter.h"
+#include "ir/slice_map.h"
 #include "support/check.h"
 #include "support/expr.h"
 
@@ -39,15 +40,17 @@ uint32_t WarpsThatHold(const ir::Layout& layout, const std::vector<int64_t>& sha
   return out;
 }
 
-// A thread's registers, slice after slice.
+// A thread's registers, slice after slice; the last slice may be shorter.
 Regs InSlices(const ir::Function& fn, const ir::Op& op, const Regs& own) {
   const ir::Layout &from = fn.layout(op.operands[0]), &to = fn.layout(op.results[0]);
   const int64_t width = fn.type(op.results[0]).shape.back();
+  const int64_t columns = fn.type(op.operands[0]).shape.back();
+  llvm::Value* none = llvm::Constant::getNullValue(own[0]->getType());
   Regs out;
   for (int64_t p = 0; p < op.i("slices"); ++p) {
-    const auto map = ir::ColumnsMap(from, to, p * width);
+    const auto map = ir::SliceMap(from, to, p * width, columns);
     CHECK(map, "a slice that is in other registers of other threads");
-    for (int at : *map) out.push_back(own[static_cast<size_t>(at)]);
+    for (int at : *map) out.push_back(at < 0 ? none : own[static_cast<size_t>(at)]);
   }
   return out;
 }
@@ -86,11 +89,12 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   // Where parts are not equal, the last ones have less, or nothing.
   const auto all = static_cast<int64_t>(own.size());
   const int64_t slices = op.i("slices", 0);
-  const int64_t last = fn_.type(op.operands[2]).depth - 1;  // barrier: nobody reads any more (one alone: till CTAs meet)
+  // The barrier that says that nobody reads any more; 0: others do until the CTAs meet.
+  const int64_t last = fn_.type(op.operands[2]).depth - 1;
   const int64_t count = ir::SmemBytes(smem.smem, d) / (4 * threads);
   const int64_t vector = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
   const int64_t slot = count * threads * 4;
-  const bool uneven = parts * count != all;
+  const bool uneven = slices == 0 && parts * count != all;
   llvm::Value* barriers = Scalar(op.operands[2]);
   llvm::Value* mine =
       b_.CreateAdd(Scalar(op.operands[1]), b_.CreateMul(role_.thread, I32(4 * vector)));

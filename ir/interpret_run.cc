@@ -97,6 +97,7 @@ void TakeColumns(const Tile& from, int64_t columns, int64_t first, int64_t width
   for (size_t i = 0, size = out->size(); i < size; ++i) {
     const auto at = static_cast<int64_t>(i);
     const auto j = static_cast<size_t>(at / width * columns + first + at % width);
+    if (first + at % width >= columns) continue;  // the last slice is shorter
     if (from.is_float())
       out->v[i] = from.v[j];
     else

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
+#include "ir/slice_map.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -28,13 +29,13 @@ bool Verifier::CheckTogether(const Op& op) {
   return becomes || Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
 }
 
-// Is the result one of `slices` equal runs of columns?
+// Is the result one of `slices` runs of columns, of which the last may be shorter?
 bool Verifier::BecomesSlices(const Op& op) const {
   const Type &in = Operand(op, 0), &out = Out(op);
   const int64_t slices = op.i("slices");
   return slices > 1 && op.i("all", 0) == 0 && in.rank() == 2 && out.is_tile() &&
          out.dtype == in.dtype && out.rank() == 2 && out.shape[0] == in.shape[0] &&
-         out.shape[1] * slices == in.shape[1];
+         out.shape[1] * slices >= in.shape[1] && out.shape[1] * (slices - 1) < in.shape[1];
 }
 
 bool Verifier::CheckClusterReduce(const Op& op) {
@@ -86,8 +87,8 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
                 fmt::format("operand 1 is {}; {}{} parts of {}", Show(smem),
                             slices > 0 ? "" : "1 or ", parts, Show(tile)));
   for (int64_t p = 0; p < slices; ++p)
-    if (!ColumnsMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout],
-                    p * Out(op).shape.back()))
+    if (!SliceMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout],
+                  p * Out(op).shape.back(), tile.shape.back()))
       return Fail(kVerifyType, op,
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));
@@ -98,8 +99,9 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
   const int64_t of_all = scope.threads * static_cast<int64_t>(ByteSize(tile.dtype));
   const int64_t part = SmemBytes(smem.smem, smem.dtype);
   const int64_t count = part / of_all, least = (regs + smem.depth - 1) / smem.depth;
-  if (part % of_all != 0 || count < least || count - least >= kWidestAccess ||
-      (slices > 0 && count * slices != regs))
+  const bool fits = slices > 0 ? count == fn_.layouts[Out(op).layout].regs()
+                               : count >= least && count - least < kWidestAccess;
+  if (part % of_all != 0 || !fits)
     return Fail(kVerifyMemory, op,
                 fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
                             scope.threads));

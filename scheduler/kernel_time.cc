@@ -258,10 +258,12 @@ class Outside {
       const ir::Type& tile = fn_.type(op.operands[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
       const auto ctas = static_cast<double>(cluster_);
-      const auto slices = static_cast<double>(op.i("slices", 0));
-      const double crossings =
-          slices > 0 ? (ctas - 1) / slices : 2 * (ctas - 1) / ctas;
-      cycles += times * ((slices > 0 ? 1 : target_.model.meetings) * target_.model.meeting_cycles +
+      const bool slices = op.attr("slices") != nullptr;
+      const double own = slices ? static_cast<double>(fn_.type(op.results[0]).elements()) /
+                                      static_cast<double>(tile.elements())
+                                : 2 / ctas;
+      const double crossings = (ctas - 1) * own;
+      cycles += times * ((slices ? 1 : target_.model.meetings) * target_.model.meeting_cycles +
                          bytes / target_.model.own_bytes_per_cycle +
                          crossings * bytes / target_.model.remote_bytes_per_cycle);
       return;

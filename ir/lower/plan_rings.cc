@@ -9,6 +9,7 @@
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
 #include "ir/queries.h"
+#include "ir/slice_map.h"
 
 namespace tilec::ir {
 
@@ -36,9 +37,10 @@ bool SlicesFit(const LayoutPlan& plan, const Op& reduce, const Type& slice) {
   const auto from = plan.layouts.find(reduce.operands[0]);
   const auto to = plan.layouts.find(reduce.results[0]);
   if (from == plan.layouts.end() || to == plan.layouts.end()) return false;
+  const int64_t width = slice.shape.back(), columns = from->second.Extent().back();
   for (int64_t p = 0; p < reduce.i("slices"); ++p)
-    if (!ColumnsMap(from->second, to->second, p * slice.shape.back())) return false;
-  return from->second.regs() == reduce.i("slices") * to->second.regs();
+    if (!SliceMap(from->second, to->second, p * width, columns)) return false;
+  return true;
 }
 
 // As deep as the schedule says, if somebody wrote it; else as deep as is tried. Rings outside of
@@ -292,8 +294,11 @@ void ProgramPlanner::PlanExchanges() {
     const int64_t parts = slices > 0                                       ? slices
                           : regs >= cluster_ && op.i("all", 0) == 0 ? cluster_
                                                                     : 1;
-    if (slices > 0 && !SlicesFit(tiles_, op, in_.type(op.results[0]))) sound_ = false;
-    const int64_t each = slices > 0 ? CeilDiv(regs, slices) : RegistersOfPart(regs, parts);
+    int64_t each = RegistersOfPart(regs, parts);
+    if (slices > 0) {
+      sound_ = sound_ && SlicesFit(tiles_, op, in_.type(op.results[0]));
+      if (sound_) each = tiles_.layouts.at(op.results[0]).regs();
+    }
     const int64_t rows = each * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);

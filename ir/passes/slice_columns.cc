@@ -6,6 +6,7 @@
 #include "ir/passes/rewrite.h"
 #include "ir/queries.h"
 #include "support/check.h"
+#include "support/expr.h"
 
 namespace tilec::ir {
 namespace {
@@ -44,20 +45,22 @@ std::optional<int64_t> BroadcastDim(const Function& fn, const Op& op, int64_t di
 
 }  // namespace
 
-int64_t SlicesOf(int64_t columns, int64_t ctas) {
-  for (int64_t slices = ctas; 2 * slices >= ctas && slices > 1; --slices)
-    if (columns % (kEights * slices) == 0) return slices;
-  return 1;
+Slices SlicesOf(int64_t columns, int64_t ctas) {
+  const int64_t eights = columns / kEights, each = CeilDiv(eights, ctas);
+  if (columns % kEights != 0 || eights < 2 || each * ctas > 2 * eights) return {};
+  return {CeilDiv(eights, each), kEights * each};
 }
 
 ColumnSlices::ColumnSlices(const Function& fn, const std::vector<ValueId>& sums,
-                           const std::vector<OpId>& tail)
-    : fn_(fn), tail_(tail), columns_(fn.type(sums.front()).shape.back()) {
+                           const std::vector<OpId>& tail, int64_t ctas)
+    : fn_(fn),
+      columns_(fn.type(sums.front()).shape.back()),
+      slices_(SlicesOf(columns_, ctas)) {
   for (ValueId sum : sums) dims_[sum] = 1;
   for (OpId id : tail)
     if (fn.ops[id].kind == OpKind::kStore) stores_.push_back(id);
   for (OpId id : tail) possible_ = possible_ && Follow(fn.ops[id]);
-  possible_ = possible_ && !stores_.empty();
+  possible_ = possible_ && !stores_.empty() && slices_.count > 1;
   for (OpId id : stores_)
     possible_ = possible_ && MayCut(fn.ops[id].operands[1], dims_[fn.ops[id].operands[1]]);
 }
@@ -107,7 +110,9 @@ bool ColumnSlices::MayCut(ValueId v, int64_t dim) const {
 }
 
 bool ColumnSlices::MayCutLoad(const Op& op, int64_t dim) const {
-  return RangeOf(op, dim).has_value() && (IsReadOnlyLoad(fn_, op) || StoredAsLoaded(op));
+  // Beyond a last slice that is shorter lies what others write.
+  return RangeOf(op, dim).has_value() &&
+         (IsReadOnlyLoad(fn_, op) || (slices_.even(columns_) && StoredAsLoaded(op)));
 }
 
 // Does nobody store to the tensor but one store, to the place that is loaded?
@@ -134,7 +139,7 @@ ValueId ColumnSlices::Of(Builder& b, ValueId v, int64_t dim) {
   std::vector<ValueId> operands = op.operands;
   Attrs attrs = op.attrs;
   Type type = fn_.type(v);
-  type.shape[static_cast<size_t>(dim)] = width_;
+  type.shape[static_cast<size_t>(dim)] = slices_.width;
   if (Info(op.kind).elementwise()) {
     for (ValueId& operand : operands) operand = Of(b, operand, dim);
   } else if (op.kind == OpKind::kTranspose) {
@@ -147,7 +152,7 @@ ValueId ColumnSlices::Of(Builder& b, ValueId v, int64_t dim) {
     const Range place = *RangeOf(op, dim);
     operands[place.operand] = b.Binary(OpKind::kAdd, operands[place.operand], first_);
     std::vector<int64_t> sizes = op.ints("sizes");
-    sizes[place.mode] = width_;
+    sizes[place.mode] = slices_.width;
     for (auto& [name, value] : attrs)
       if (name == "sizes") value = sizes;
   } else {
@@ -170,13 +175,14 @@ void ColumnSlices::Store(Builder& b, const std::map<ValueId, ValueId>& slices) {
     std::vector<ValueId> operands = op.operands;
     operands[1] = Of(b, operands[1], dim);
     b.SetSpan(op.at);
-    // The range ends where it did: a slice ends before.
+    // The range ends where it did: slices end before, but for a last one that is shorter.
     operands[place.operand] = b.Binary(OpKind::kAdd, operands[place.operand], first_);
     std::vector<int64_t> sizes = op.ints("sizes");
-    sizes[place.mode] = width_;
+    sizes[place.mode] = slices_.width;
     Attrs attrs = op.attrs;
     for (auto& [name, value] : attrs)
       if (name == "sizes") value = sizes;
+    if (!slices_.even(columns_)) attrs.emplace_back("ends_inside", int64_t{1});
     b.Add(OpKind::kStore, std::move(operands), {}, std::move(attrs));
   }
 }

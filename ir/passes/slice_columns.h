@@ -18,23 +18,29 @@
 
 namespace tilec::ir {
 
-// Into how many slices of whole eights columns are cut for so many CTAs; 1: into none. Fewer than
-// half of the CTAs would read as much for themselves as one that collects.
-int64_t SlicesOf(int64_t columns, int64_t ctas);
+// Columns cut into slices of whole eights, of one width but for the last, for so many CTAs. One
+// slice: they are not cut. (Where a CTA would read as much for its slice as one that collects.)
+struct Slices {
+  int64_t count = 1, width = 0;
+  bool even(int64_t columns) const { return count * width == columns; }
+};
+Slices SlicesOf(int64_t columns, int64_t ctas);
 
 class ColumnSlices {
  public:
-  // `sums`: tiles of two dims and one shape, whose columns are cut. `tail`: ops that stand behind
-  // what makes them.
-  ColumnSlices(const Function& fn, const std::vector<ValueId>& sums, const std::vector<OpId>& tail);
+  // `sums`: tiles of two dims and one shape, whose columns are cut for so many CTAs. `tail`: ops
+  // that stand behind what makes them.
+  ColumnSlices(const Function& fn, const std::vector<ValueId>& sums, const std::vector<OpId>& tail,
+               int64_t ctas);
 
   // May the tail be cut?
   bool Possible() const { return possible_; }
+  const Slices& slices() const { return slices_; }
   // … and this tile along `dim`, which is as long as the columns?
   bool MayCut(ValueId v, int64_t dim) const;
 
   // What is made from now on begins at column `first` of the whole tile.
-  void Begin(ValueId first, int64_t width) { first_ = first, width_ = width; }
+  void Begin(ValueId first) { first_ = first; }
   // Those columns of a tile, which lie along `dim`.
   ValueId Of(Builder& b, ValueId v, int64_t dim);
   // The tail's stores, of `slices` by sum.
@@ -46,15 +52,14 @@ class ColumnSlices {
   bool StoredAsLoaded(const Op& load) const;
 
   const Function& fn_;
-  const std::vector<OpId>& tail_;
   bool possible_ = true;
   int64_t columns_ = 0;
+  Slices slices_;
   std::map<ValueId, int64_t> dims_;  // of values that hang on the sums: which dim the columns are
   std::vector<OpId> stores_;
   // While stores are made.
   std::map<std::pair<ValueId, int64_t>, ValueId> made_;
   ValueId first_;
-  int64_t width_ = 0;
 };
 
 }  // namespace tilec::ir

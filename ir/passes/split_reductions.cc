@@ -120,10 +120,9 @@ class ReductionSplit {
         return false;
     }
     if (fn_.type(loop.results[0]).rank() != 2) return false;
-    slices_ = SlicesOf(fn_.type(loop.results[0]).shape[1], ctas_);
-    const std::vector<OpId> tail = Tail();
-    const ColumnSlices columns(fn_, loop.results, tail);
-    if (slices_ < 2 || !columns.Possible()) return false;
+    const ColumnSlices columns(fn_, loop.results, Tail(), ctas_);
+    slices_ = columns.slices();
+    if (!columns.Possible()) return false;
     for (size_t i = 0; i < loop.results.size(); ++i)
       if (!columns.MayCut(loop.operands[2 + i], 1)) return false;
     return true;
@@ -132,10 +131,8 @@ class ReductionSplit {
   // What stands behind, once for each slice; `block` has what is needed of the whole already.
   void StoreSlices(Builder& b, const Op& loop, const std::vector<OpId>& tail, ValueId z,
                    const std::vector<std::pair<size_t, ValueId>>& starts) {
-    const int64_t width = fn_.type(combined_[0]).shape[1];
-    ColumnSlices columns(fn_, loop.results, tail);
-    const ValueId first = b.Binary(OpKind::kMul, z, b.Int(width));
-    columns.Begin(first, width);
+    ColumnSlices columns(fn_, loop.results, tail, ctas_);
+    columns.Begin(b.Binary(OpKind::kMul, z, b.Int(slices_.width)));
     std::map<ValueId, ValueId> slices;
     for (size_t i = 0; i < loop.results.size(); ++i) slices[loop.results[i]] = combined_[i];
     for (const auto& [i, start] : starts)
@@ -231,7 +228,8 @@ class ReductionSplit {
       }
       Type type = fn_.type(replaced[i]);
       Attrs attrs = {{"kind", parts_.kinds[i]}};
-      if (slices_ > 1) type.shape[1] /= slices_, attrs.emplace_back("slices", slices_);
+      if (slices_.count > 1)
+        type.shape[1] = slices_.width, attrs.emplace_back("slices", slices_.count);
       sums.push_back(
           b.Value(OpKind::kClusterReduce, {replaced[i]}, std::move(type), std::move(attrs)));
       fn_.values[sums[i]].name = fn_.values[replaced[i]].name;
@@ -239,7 +237,8 @@ class ReductionSplit {
     combined_ = sums;
 
     // The rest, in one of them, or in those that have slices.
-    const ValueId first = slices_ > 1 ? b.Cmp("lt", z, b.Int(slices_)) : b.Cmp("eq", z, b.Int(0));
+    const ValueId first = slices_.count > 1 ? b.Cmp("lt", z, b.Int(slices_.count))
+                                            : b.Cmp("eq", z, b.Int(0));
     const OpId branch = b.Add(OpKind::kIf, {first}, {});
     const BlockId then = fn_.AddBlock(branch), otherwise = fn_.AddBlock(branch);
     fn_.ops[branch].regions = {then, otherwise};
@@ -251,7 +250,7 @@ class ReductionSplit {
       fn_.blocks[then].ops.push_back(id);
     };
     for (OpId id : later) move(id);
-    if (slices_ > 1) {
+    if (slices_.count > 1) {
       for (OpId id : tail)
         if (fn_.ops[id].kind != OpKind::kStore) move(id);
       StoreSlices(in, loop, tail, z, starts);
@@ -279,7 +278,7 @@ class ReductionSplit {
   OpId grid_, loop_;
   LoopParts parts_;
   std::set<OpId> needed_;
-  int64_t slices_ = 1;
+  Slices slices_;
   std::vector<ValueId> combined_;  // by result of the loop
 };
 

@@ -209,8 +209,8 @@ class Unfolder {
       for (int64_t part = 0; part < from_.type(op.operands[1]).depth; ++part) {
         const ValueId slot = b.Int(part, DType::kI32);
         Made(out_.fn.values[slot].def, id);
-        Made(b.Add(OpKind::kSmemLoad, {At(op.operands[1], cta), slot}, {from_.type(op.operands[0])}),
-             id);
+        const Type& tile = from_.type(op.operands[0]);
+        Made(b.Add(OpKind::kSmemLoad, {At(op.operands[1], cta), slot}, {tile}), id);
       }
     }
     read_late_.clear();
@@ -306,7 +306,8 @@ class Unfolder {
       for (ValueId arg : from_.blocks[region].args)
         maps_[static_cast<size_t>(cta)][arg] = out_.fn.AddArg(body, from_.type(arg));
       for (OpId inner : from_.blocks[region].ops) {
-        if (op.kind == OpKind::kRole && from_.ops[inner].kind == OpKind::kYield) ReadLate(body, cta);
+        const bool ends = op.kind == OpKind::kRole && from_.ops[inner].kind == OpKind::kYield;
+        if (ends) ReadLate(body, cta);
         Copy(inner, body, cta);
       }
     }
