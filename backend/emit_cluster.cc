@@ -4,8 +4,8 @@
 // p at (e / v)·threads·v + t·v + e mod v elements, v being the width of an access, so the lanes of
 // a warp touch consecutive bytes. A remote read is a load like any other; several are issued before
 // the first is used, for each takes about a microsecond. Warps that hold nothing of the tile move
-// nothing: of sixteen rows in an instruction of 64, three in four. Where parts are slices, slot p has
-// the registers of the p-th run of columns, and what CTA p adds up is what it goes on with.
+// nothing: of sixteen rows in an instruction of 64, three in four. Where parts are slices, slot p
+// has the registers of the p-th run of columns, and what CTA p adds up is what it goes on with.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
@@ -164,8 +164,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   store(mine, whole, always);  // slots follow each other as parts do
   ReleaseToCluster(barriers, 0);
   AcquireOfCluster(barriers, 0);
-  llvm::Value* part =
-      parts > 1 ? b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot))) : nullptr;
+  llvm::Value* part = parts > 1 ? b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot))) : nullptr;
   if (slices > 0) {
     const Regs total = sum(part, rank, in_part);
     if (last > 0) {

@@ -1,5 +1,6 @@
 // Where the registers of a tile's slices are (cluster_reduce with `slices`): a slice is a run of
-// columns, the last of which may be shorter, that every thread has in registers of the same numbers.
+// columns, the last of which may be shorter, that every thread has in registers of the same
+// numbers.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

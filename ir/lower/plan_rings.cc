@@ -291,7 +291,7 @@ void ProgramPlanner::PlanExchanges() {
     const auto layout = tiles_.layouts.find(op.operands[0]);
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
     const int64_t slices = op.i("slices", 0);
-    const int64_t parts = slices > 0                                       ? slices
+    const int64_t parts = slices > 0                                ? slices
                           : regs >= cluster_ && op.i("all", 0) == 0 ? cluster_
                                                                     : 1;
     int64_t each = RegistersOfPart(regs, parts);

@@ -43,6 +43,18 @@ std::optional<int64_t> BroadcastDim(const Function& fn, const Op& op, int64_t di
                                                                       : std::nullopt;
 }
 
+// The operand's dim that becomes `dim`, which is longer than one, by a reshape: others of one
+// element come and go.
+int64_t ReshapedDim(const Function& fn, const Op& op, int64_t dim) {
+  const auto longer = [](int64_t n) { return n > 1; };
+  const std::vector<int64_t>&to = fn.type(op.results[0]).shape,
+        &from = fn.type(op.operands[0]).shape;
+  const auto before = std::count_if(to.begin(), to.begin() + dim, longer);
+  int64_t seen = 0, at = 0;
+  while (!longer(from[static_cast<size_t>(at)]) || seen++ < before) ++at;
+  return at;
+}
+
 }  // namespace
 
 Slices SlicesOf(int64_t columns, int64_t ctas) {
@@ -53,9 +65,7 @@ Slices SlicesOf(int64_t columns, int64_t ctas) {
 
 ColumnSlices::ColumnSlices(const Function& fn, const std::vector<ValueId>& sums,
                            const std::vector<OpId>& tail, int64_t ctas)
-    : fn_(fn),
-      columns_(fn.type(sums.front()).shape.back()),
-      slices_(SlicesOf(columns_, ctas)) {
+    : fn_(fn), columns_(fn.type(sums.front()).shape.back()), slices_(SlicesOf(columns_, ctas)) {
   for (ValueId sum : sums) dims_[sum] = 1;
   for (OpId id : tail)
     if (fn.ops[id].kind == OpKind::kStore) stores_.push_back(id);
@@ -100,6 +110,7 @@ bool ColumnSlices::MayCut(ValueId v, int64_t dim) const {
     case OpKind::kIota: return true;
     case OpKind::kTranspose:
       return MayCut(def->operands[0], def->ints("perm")[static_cast<size_t>(dim)]);
+    case OpKind::kReshape: return MayCut(def->operands[0], ReshapedDim(fn_, *def, dim));
     case OpKind::kBroadcast: {
       const auto from = BroadcastDim(fn_, *def, dim);
       return !from || MayCut(def->operands[0], *from);
@@ -144,6 +155,8 @@ ValueId ColumnSlices::Of(Builder& b, ValueId v, int64_t dim) {
     for (ValueId& operand : operands) operand = Of(b, operand, dim);
   } else if (op.kind == OpKind::kTranspose) {
     operands[0] = Of(b, operands[0], op.ints("perm")[static_cast<size_t>(dim)]);
+  } else if (op.kind == OpKind::kReshape) {
+    operands[0] = Of(b, operands[0], ReshapedDim(fn_, op, dim));
   } else if (op.kind == OpKind::kBroadcast) {
     if (const auto from = BroadcastDim(fn_, op, dim)) operands[0] = Of(b, operands[0], *from);
   } else if (op.kind == OpKind::kIota) {

@@ -61,9 +61,8 @@ class ReductionSplit {
     if (Look() || !FindSlices()) return false;
     Rewrite();
     const LayoutPlan plan = MakePlan(fn_, target, 0, /*runs_ahead=*/true);
-    return std::all_of(combined_.begin(), combined_.end(), [&](ValueId c) {
-      return SlicesFit(plan, *fn_.def(c), fn_.type(c));
-    });
+    return std::all_of(combined_.begin(), combined_.end(),
+                       [&](ValueId c) { return SlicesFit(plan, *fn_.def(c), fn_.type(c)); });
   }
 
   std::optional<Obstacle> Find(LongReduction* found) {
@@ -237,8 +236,8 @@ class ReductionSplit {
     combined_ = sums;
 
     // The rest, in one of them, or in those that have slices.
-    const ValueId first = slices_.count > 1 ? b.Cmp("lt", z, b.Int(slices_.count))
-                                            : b.Cmp("eq", z, b.Int(0));
+    const ValueId first =
+        slices_.count > 1 ? b.Cmp("lt", z, b.Int(slices_.count)) : b.Cmp("eq", z, b.Int(0));
     const OpId branch = b.Add(OpKind::kIf, {first}, {});
     const BlockId then = fn_.AddBlock(branch), otherwise = fn_.AddBlock(branch);
     fn_.ops[branch].regions = {then, otherwise};

@@ -105,9 +105,6 @@ constexpr Source kSources[] = {
     {"pair scaled", "tests/ptx/pair_scaled.ptx", "tests/ptx/pair_scaled.toml", "", true},
     {"threads only", "tests/ptx/threads_only.ptx", "tests/ptx/threads_only.toml", "", true},
     {"cluster copies", "tests/ptx/cluster_copies.ptx", "tests/ptx/cluster_copies.toml", "", true},
-    // CTAs that share the turns of a tile and store slices of it.
-    {"gemm in slices", "std/matmul.tile:gemm", "M=64 N=64 K=520 BM=64 BN=64 BK=64",
-     "solve:split=4"},
     // More tiles than CTAs: they stay.
     {"gemm that stays", "std/matmul.tile:gemm", "M=704 N=216 K=520 BM=64 BN=16 BK=64",
      "solve:persistent"},

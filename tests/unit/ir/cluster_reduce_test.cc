@@ -80,7 +80,8 @@ TEST(ClusterReduce, OnlyTheFirstHasTheResult) {
   EXPECT_EQ(ResultOf(text), (std::vector<double>(12, 0)));
 }
 
-// CTA p has the p-th run of columns; of five in runs of two the last has one, and a fourth CTA none.
+// CTA p has the p-th run of columns; of five in runs of two the last has one, and a fourth CTA
+// none.
 TEST(ClusterReduce, SlicesOfColumns) {
   const auto text = [](const std::string& slice, int slices) {
     return fmt::format(R"(func @f tile {{
@@ -114,8 +115,8 @@ TEST(ClusterReduce, SlicesOfColumns) {
     EXPECT_FALSE(Verify(*fn, diags).ok());
     EXPECT_NE(Messages(diags).find(says), std::string::npos) << Messages(diags);
   };
-  rejected("f32[2, 2]", 2, "becomes");   // one column is nobody's
-  rejected("f32[2, 2]", 4, "becomes");   // a slice has nothing
+  rejected("f32[2, 2]", 2, "becomes");  // one column is nobody's
+  rejected("f32[2, 2]", 4, "becomes");  // a slice has nothing
   rejected("f32[1, 2]", 3, "becomes");
   rejected("f32[2, 1]", 5, "5 slices of 4 CTAs");
 }
@@ -170,10 +171,9 @@ TEST(ClusterReduce, RulesOfSlices) {
   Parsed(text(smem, "mbar<2>", "f32[64, 8]#1"));
   Parsed(text(smem, "mbar<1>", "f32[64, 8]#1"));
   ExpectRejected(text(smem, "mbar<3>", "f32[64, 8]#1"), "not mbar<2>");
-  ExpectRejected(
-      text("smem<f32[16, 32], rows=16, cols=32, panel=32, swizzle=0, depth=8>", "mbar<2>",
-           "f32[64, 8]#1"),
-      "4 parts of");
+  ExpectRejected(text("smem<f32[16, 32], rows=16, cols=32, panel=32, swizzle=0, depth=8>",
+                      "mbar<2>", "f32[64, 8]#1"),
+                 "4 parts of");
   ExpectRejected(text("smem<f32[32, 32], rows=32, cols=32, panel=32, swizzle=0, depth=4>",
                       "mbar<2>", "f32[64, 8]#1"),
                  "no place for 16 registers of 128 threads");

@@ -118,12 +118,15 @@ TEST(SliceColumns, SameResults) {
   }
 }
 
-// The store of a shorter slice ends inside of its tile: no copy that is clipped by the tensor alone.
+// The store of a shorter slice ends inside of its tile: no copy that is clipped by the tensor
+// alone.
 TEST(SliceColumns, AShorterSliceIsNotStoredByACopy) {
   for (const auto& [columns, inside] : {std::pair(128, 0), std::pair(104, 1)}) {
     const Function fn = Split(ProductOfColumns(columns), 4);
-    for (OpId id : OpsInOrder(fn))
-      if (fn.ops[id].kind == OpKind::kStore) EXPECT_EQ(fn.ops[id].i("ends_inside", 0), inside);
+    for (OpId id : OpsInOrder(fn)) {
+      if (fn.ops[id].kind != OpKind::kStore) continue;
+      EXPECT_EQ(fn.ops[id].i("ends_inside", 0), inside);
+    }
     if (inside == 0) continue;
     const Function warps = InRoles(fn);
     EXPECT_EQ(Count(warps, OpKind::kTmaStore), 0);
@@ -138,14 +141,20 @@ TEST(SliceColumns, NotWhere) {
     return SlicesIn(Split(Product("%K", store, text), 4));
   };
   EXPECT_EQ(with(store), 4);
+  // A vector of columns, broadcast by way of one row.
+  const std::string vector =
+      "%v0 = load %A, %m, %n {modes = \"sr\", sizes = [1, 32]} : bf16[32]\n      %v1 = cast %v0 : "
+      "f32[32]\n      %v2 = reshape %v1 : f32[1, 32]\n      %v3 = broadcast %v2 {axes = [0, 1]} : "
+      "f32[64, 32]\n      %e = add %c, %v3 : f32[64, 32]\n      ";
+  EXPECT_EQ(with(vector + With(store, "%c", "%e")), 4);
   EXPECT_EQ(with("%e = exp %c : f32[64, 32]\n      " + With(store, "%c", "%e")), 4);
   EXPECT_EQ(with("%r = reduce %c {axis = 1, kind = \"sum\"} : f32[64]\n      %e = broadcast %r "
                  "{axes = [0]} : f32[64, 32]\n      " +
                  With(store, "%c", "%e")),
             0);
-  EXPECT_EQ(with("store %C, %z, %m, %mend, %n, %nend {modes = \"rr\", sizes = [64, 32]}\n      " +
-                 store),
-            0);
+  EXPECT_EQ(
+      with("store %C, %z, %m, %mend, %n, %nend {modes = \"rr\", sizes = [64, 32]}\n      " + store),
+      0);
   // A warpgroup's own columns are no run of registers of all threads.
   EXPECT_EQ(SlicesIn(Split(ProductOfColumns(256), 4)), 0);
 }
@@ -157,7 +166,8 @@ OpId Find(const Function& fn, OpKind kind) {
   return {};
 }
 
-// No barrier says that others have read: nobody may use the buffer behind, and CTAs meet at the end.
+// No barrier says that others have read: nobody may use the buffer behind, and CTAs meet at the
+// end.
 TEST(SliceColumns, WhatOthersReadIsKept) {
   const Function warps = InRoles(Split(Product("%K"), 4));
   EXPECT_EQ(Said(warps), "");
