@@ -263,8 +263,8 @@ class Forms::Kept {
       auto at = parts.find(ctas);
       if (at == parts.end())
         at = parts
-                 .emplace(ctas, loops ? SplitRows(*loops, ctas, target)
-                                      : Split(form.fn, ctas, target))
+                 .emplace(ctas,
+                          loops ? SplitRows(*loops, ctas, target) : Split(form.fn, ctas, target))
                  .first;
       return at->second.get();
     }
@@ -272,8 +272,7 @@ class Forms::Kept {
       const std::lock_guard<std::mutex> lock(mutex);
       auto at = groups.find({count, cluster});
       if (at == groups.end())
-        at = groups
-                 .emplace(std::pair(count, cluster), Divide(form.fn, count, cluster, target))
+        at = groups.emplace(std::pair(count, cluster), Divide(form.fn, count, cluster, target))
                  .first;
       return at->second.get();
     }
@@ -368,7 +367,8 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
   if (parts > kCluster) {
     if (const DividedPtr divided = Divide(fn, parts / kCluster, kCluster, target))
       time = model.TimeOf(*divided, kCluster);
-  } else if (const FormPtr form = parts > 1 ? Split(fn, parts, target) : std::make_unique<Form>(fn)) {
+  } else if (const FormPtr form =
+                 parts > 1 ? Split(fn, parts, target) : std::make_unique<Form>(fn)) {
     time = model.TimeOf(*form, 1, parts);
   }
   return time ? time->ms : 0;
