@@ -523,7 +523,7 @@ class Search {
     if (form == nullptr) return nullptr;
     program->clean = *form;
     if (with.pack > 1 && (ir::PackRows(program->clean, with.pack) ||
-                          (split > 1 && ir::SplitReductions(program->clean, split))))
+                          (split > 1 && ir::SplitReductions(program->clean, split, target_))))
       return nullptr;
     DiagSink quiet;
     Call call = call_;

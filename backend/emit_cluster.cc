@@ -4,7 +4,8 @@
 // p at (e / v)·threads·v + t·v + e mod v elements, v being the width of an access, so the lanes of
 // a warp touch consecutive bytes. A remote read is a load like any other; several are issued before
 // the first is used, for each takes about a microsecond. Warps that hold nothing of the tile move
-// nothing: of sixteen rows in an instruction of 64, three in four.
+// nothing: of sixteen rows in an instruction of 64, three in four. Where parts are slices, slot p
+// has the registers of the p-th run of columns, and what CTA p adds up is what it goes on with.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
@@ -14,6 +15,7 @@
 
 #include "backend/cluster_rank.h"
 #include "backend/emitter.h"
+#include "ir/slice_map.h"
 #include "support/check.h"
 #include "support/expr.h"
 
@@ -34,6 +36,21 @@ uint32_t WarpsThatHold(const ir::Layout& layout, const std::vector<int64_t>& sha
     bool inside = true;
     for (size_t d = 0; d < shape.size(); ++d) inside = inside && at[d] < shape[d];
     if (inside) out |= uint32_t{1} << (thread / 32);
+  }
+  return out;
+}
+
+// A thread's registers, slice after slice; the last slice may be shorter.
+Regs InSlices(const ir::Function& fn, const ir::Op& op, const Regs& own) {
+  const ir::Layout &from = fn.layout(op.operands[0]), &to = fn.layout(op.results[0]);
+  const int64_t width = fn.type(op.results[0]).shape.back();
+  const int64_t columns = fn.type(op.operands[0]).shape.back();
+  llvm::Value* none = llvm::Constant::getNullValue(own[0]->getType());
+  Regs out;
+  for (int64_t p = 0; p < op.i("slices"); ++p) {
+    const auto map = ir::SliceMap(from, to, p * width, columns);
+    CHECK(map, "a slice that is in other registers of other threads");
+    for (int at : *map) out.push_back(at < 0 ? none : own[static_cast<size_t>(at)]);
   }
   return out;
 }
@@ -71,10 +88,13 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   const Regs own = Get(op.operands[0]);
   // Where parts are not equal, the last ones have less, or nothing.
   const auto all = static_cast<int64_t>(own.size());
+  const int64_t slices = op.i("slices", 0);
+  // The barrier that says that nobody reads any more; 0: others do until the CTAs meet.
+  const int64_t last = fn_.type(op.operands[2]).depth - 1;
   const int64_t count = ir::SmemBytes(smem.smem, d) / (4 * threads);
   const int64_t vector = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1;
   const int64_t slot = count * threads * 4;
-  const bool uneven = parts * count != all;
+  const bool uneven = slices == 0 && parts * count != all;
   llvm::Value* barriers = Scalar(op.operands[2]);
   llvm::Value* mine =
       b_.CreateAdd(Scalar(op.operands[1]), b_.CreateMul(role_.thread, I32(4 * vector)));
@@ -98,7 +118,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   // Has this CTA's part a register `e`?
   const auto in_part = [&](int64_t e) {
     const int64_t ranks = uneven ? CeilDiv(all - e, count) : parts;
-    if (ranks >= parts) return holds;
+    if (ranks >= ctas) return holds;
     llvm::Value* has = b_.CreateICmpULT(rank, I32(ranks));
     return holds ? b_.CreateAnd(holds, has) : has;
   };
@@ -139,19 +159,29 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   };
 
   Regs whole = own;
+  if (slices > 0) whole = InSlices(fn_, op, own);
   while (whole.size() % static_cast<size_t>(vector) != 0) whole.push_back(zero);
   store(mine, whole, always);  // slots follow each other as parts do
   ReleaseToCluster(barriers, 0);
   AcquireOfCluster(barriers, 0);
+  llvm::Value* part = parts > 1 ? b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot))) : nullptr;
+  if (slices > 0) {
+    const Regs total = sum(part, rank, in_part);
+    if (last > 0) {
+      ReleaseToCluster(barriers, last);
+      AcquireOfCluster(barriers, last);
+    }
+    Set(op.results[0], total);
+    return Done();
+  }
   if (parts > 1) {
-    llvm::Value* part = b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot)));
     store(part, sum(part, rank, in_part), in_part);
     ReleaseToCluster(barriers, 1);
   }
   if (op.i("all", 0) != 0) {
     const Regs total = sum(mine, I32(0), always);
-    ReleaseToCluster(barriers, 2);
-    AcquireOfCluster(barriers, 2);
+    ReleaseToCluster(barriers, last);
+    AcquireOfCluster(barriers, last);
     Set(op.results[0], total);
     return Done();
   }
@@ -184,8 +214,8 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     phi->addIncoming(zero, from);
     result.push_back(phi);
   }
-  ReleaseToCluster(barriers, 2);
-  AcquireOfCluster(barriers, 2);
+  ReleaseToCluster(barriers, last);
+  AcquireOfCluster(barriers, last);
   Set(op.results[0], result);
   return Done();
 }

@@ -158,10 +158,11 @@ Result<ir::PassStep> ParsePass(const std::string& text, const ir::Target& target
 namespace {
 
 // Tiles that take unequally long come longest first here, too.
-Obstacle Split(ir::Function& fn, int64_t ctas, int64_t sms) {
+Obstacle Split(ir::Function& fn, int64_t ctas, const ir::Target& target) {
   ir::Function ordered = fn;
-  if (!ir::OrderTiles(ordered, sms / ctas) || ir::SplitReductions(ordered, ctas))
-    return ir::SplitReductions(fn, ctas);
+  if (!ir::OrderTiles(ordered, target.limits.sms / ctas) ||
+      ir::SplitReductions(ordered, ctas, target))
+    return ir::SplitReductions(fn, ctas, target);
   fn = std::move(ordered);
   return std::nullopt;
 }
@@ -174,7 +175,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
   switch (shape) {
     case Shape::kSplit:
       if (!target.Has("clusters")) return no_clusters;
-      return Split(fn, ctas > 0 ? ctas : kCtasOfASplit, target.limits.sms);
+      return Split(fn, ctas > 0 ? ctas : kCtasOfASplit, target);
     case Shape::kClustered:
     case Shape::kClusteredOnce:
       if (!target.Has("clusters")) return no_clusters;

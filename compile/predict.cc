@@ -23,7 +23,7 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
                               const scheduler::RowStarts& row_starts) {
   if (!strategy.roles()) return std::nullopt;
   ir::Function fn = clean;
-  if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas))
+  if (strategy.shape == Shape::kSplit && ir::SplitReductions(fn, strategy.ctas, target))
     return std::nullopt;
   scheduler::LaunchShape shape;
   const scheduler::Asked asked = scheduler::AskedByCopies(fn, target, row_starts, sizes);

@@ -449,6 +449,7 @@ class Counter {
       e = Whole(v);
     } else if (op.kind == OpKind::kScan || op.kind == OpKind::kClusterReduce) {
       e = Of(op.operands[0]);
+      if (op.attr("slices")) e[1] = std::min(e[1], fn_.type(v).shape[1]);
     }
     SetOf(v, e);
     if (info.elementwise() && IsFloat(fn_.type(v).dtype) && !OnlyRenames(op.kind))

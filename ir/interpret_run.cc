@@ -91,7 +91,27 @@ bool Worker::RunCluster(const Op& parallel, int64_t first,
   return true;
 }
 
-// In the order of the ranks; the first has the result, or all.
+namespace {
+// `out` has columns [first, first + its width) of `from`, both of two dims.
+void TakeColumns(const Tile& from, int64_t columns, int64_t first, int64_t width, Tile* out) {
+  for (size_t i = 0, size = out->size(); i < size; ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const auto j = static_cast<size_t>(at / width * columns + first + at % width);
+    if (first + at % width >= columns) continue;  // the last slice is shorter
+    if (from.is_float())
+      out->v[i] = from.v[j];
+    else
+      out->n[i] = from.n[j];
+    if (!from.e.empty()) {
+      out->e.resize(size);
+      out->e[i] = from.e[j];
+    }
+    out->Mark(i, from.flags(j));
+  }
+}
+}  // namespace
+
+// In the order of the ranks; the first has the result, or all, or each its columns.
 void Worker::Combine(const Op& op) {
   Op step = op;
   step.kind = op.s("kind") == "add"   ? OpKind::kAdd
@@ -99,7 +119,7 @@ void Worker::Combine(const Op& op) {
                                       : OpKind::kMin;
   const auto at = [&](size_t rank, ValueId v) -> Tile& { return together_[rank].env[v.index]; };
   const ValueId from = op.operands[0], to = op.results[0];
-  const Type& type = k_.fn.type(to);
+  const Type& type = k_.fn.type(from);
   Tile sum = at(0, from);
   for (size_t rank = 1; rank < together_.size(); ++rank) {
     Tile next;
@@ -111,9 +131,15 @@ void Worker::Combine(const Op& op) {
   }
   for (size_t rank = 0; rank < together_.size(); ++rank) {
     Tile& out = at(rank, to);
-    out.Reset(type);
+    out.Reset(k_.fn.type(to));
     std::fill(out.v.begin(), out.v.end(), 0.0);
     std::fill(out.n.begin(), out.n.end(), int64_t{0});
+  }
+  if (op.attr("slices")) {
+    const int64_t columns = type.shape[1], width = k_.fn.type(to).shape[1];
+    for (size_t rank = 0; rank < static_cast<size_t>(op.i("slices")); ++rank)
+      TakeColumns(sum, columns, static_cast<int64_t>(rank) * width, width, &at(rank, to));
+    return;
   }
   if (op.i("all", 0) != 0)
     for (size_t rank = 1; rank < together_.size(); ++rank) at(rank, to) = sum;

@@ -170,7 +170,14 @@ void RowClasses::VisitOp(const Op& op) {
         if (d != axis) Join(value(0), d, op.results[0], r++);
       break;
     }
-    case OpKind::kClusterReduce: JoinAll(value(0), op.results[0]); break;
+    case OpKind::kClusterReduce:
+      if (op.attr("slices")) {
+        Join(value(0), 0, op.results[0], 0);
+        Whole(value(0), 1), Whole(op.results[0], 1);
+      } else {
+        JoinAll(value(0), op.results[0]);
+      }
+      break;
     case OpKind::kRearrange:  // any element may become any other
       for (int64_t d = 0; d < fn_.type(value(0)).rank(); ++d) Whole(value(0), d);
       for (int64_t d = 0; d < fn_.type(op.results[0]).rank(); ++d) Whole(op.results[0], d);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
+#include "ir/slice_map.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -24,8 +25,17 @@ bool Verifier::CheckTogether(const Op& op) {
     return Fail(kVerifyType, op, fmt::format("operand 0 is {}; 32-bit numbers", Show(in)));
   if (op.i("all", 0) != 0 && op.i("all", 0) != 1)
     return Fail(kVerifyForm, op, fmt::format("all = {}; 0 or 1", op.i("all", 0)));
-  return Out(op) == in ||
-         Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
+  const bool becomes = op.attr("slices") ? BecomesSlices(op) : Out(op) == in;
+  return becomes || Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(Out(op))));
+}
+
+// Is the result one of `slices` runs of columns, of which the last may be shorter?
+bool Verifier::BecomesSlices(const Op& op) const {
+  const Type &in = Operand(op, 0), &out = Out(op);
+  const int64_t slices = op.i("slices");
+  return slices > 1 && op.i("all", 0) == 0 && in.rank() == 2 && out.is_tile() &&
+         out.dtype == in.dtype && out.rank() == 2 && out.shape[0] == in.shape[0] &&
+         out.shape[1] * slices >= in.shape[1] && out.shape[1] * (slices - 1) < in.shape[1];
 }
 
 bool Verifier::CheckClusterReduce(const Op& op) {
@@ -33,6 +43,8 @@ bool Verifier::CheckClusterReduce(const Op& op) {
   if (!grid.valid() || fn_.ops[grid].kind != OpKind::kParallel ||
       fn_.ops[grid].i("cluster", 1) <= 1)
     return Fail(kVerifyStructure, op, "it does not stand directly in a `parallel` with a cluster");
+  if (const int64_t ctas = fn_.ops[grid].i("cluster"); op.i("slices", 1) > ctas)
+    return Fail(kVerifyForm, op, fmt::format("{} slices of {} CTAs", op.i("slices"), ctas));
   return CheckTogether(op);
 }
 
@@ -68,10 +80,18 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
   if (ctas <= 1) return Fail(kVerifyForm, op, "CTAs come alone: clusters of 1");
   if (!CheckTogether(op)) return false;
   const Type &tile = Operand(op, 0), &smem = Operand(op, 1), &mbar = Operand(op, 2);
-  if (smem.kind != TypeKind::kSmem || smem.dtype != tile.dtype ||
-      (smem.depth != 1 && smem.depth != ctas))
+  const int64_t slices = op.i("slices", 0), parts = slices > 0 ? slices : ctas;
+  if (smem.kind != TypeKind::kSmem || smem.dtype != tile.dtype || parts > ctas ||
+      ((smem.depth != 1 || slices > 0) && smem.depth != parts))
     return Fail(kVerifyType, op,
-                fmt::format("operand 1 is {}; 1 or {} parts of {}", Show(smem), ctas, Show(tile)));
+                fmt::format("operand 1 is {}; {}{} parts of {}", Show(smem),
+                            slices > 0 ? "" : "1 or ", parts, Show(tile)));
+  for (int64_t p = 0; p < slices; ++p)
+    if (!SliceMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout], p * Out(op).shape.back(),
+                  tile.shape.back()))
+      return Fail(kVerifyType, op,
+                  fmt::format("slice {} of {} is not in the registers of one number of all threads",
+                              p, Show(tile)));
   if (op.i("all", 0) != 0 && smem.depth != 1)
     return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
   const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
@@ -79,12 +99,15 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
   const int64_t of_all = scope.threads * static_cast<int64_t>(ByteSize(tile.dtype));
   const int64_t part = SmemBytes(smem.smem, smem.dtype);
   const int64_t count = part / of_all, least = (regs + smem.depth - 1) / smem.depth;
-  if (part % of_all != 0 || count < least || count - least >= kWidestAccess)
+  const bool fits = slices > 0 ? count == fn_.layouts[Out(op).layout].regs()
+                               : count >= least && count - least < kWidestAccess;
+  if (part % of_all != 0 || !fits)
     return Fail(kVerifyMemory, op,
                 fmt::format("{} is no place for {} registers of {} threads", Show(smem), regs,
                             scope.threads));
-  if (mbar.kind != TypeKind::kMbar || mbar.depth != 3)
-    return Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<3>", Show(mbar)));
+  if (mbar.kind != TypeKind::kMbar || (slices > 0 ? mbar.depth > 2 : mbar.depth != 3))
+    return Fail(kVerifyType, op,
+                fmt::format("operand 2 is {}, not mbar<{}>", Show(mbar), slices > 0 ? "2" : "3"));
   return true;
 }
 

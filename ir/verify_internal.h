@@ -73,6 +73,7 @@ class Verifier {
   bool CheckParallel(const Op& op);
   bool CheckTogether(const Op& op);
   bool CheckClusterReduce(const Op& op);
+  bool BecomesSlices(const Op& op) const;
   bool CheckFor(const Op& op);
   bool CheckPrint(const Op& op);
   bool CheckReduceKind(const Op& op, DType d);

@@ -252,13 +252,20 @@ class Outside {
     if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
     if (op.kind == OpKind::kClusterReduce) {
       combines = true;
-      // Written once; then each CTA reads its part of all, and the first collects the sums.
-      const ir::Type& tile = fn_.type(op.results[0]);
+      // Written once; then each CTA reads its part of all, and the first collects the sums. Of
+      // slices nobody collects anything, and the meeting that says that it is written is the only
+      // one beside that at the end of all clusters.
+      const ir::Type& tile = fn_.type(op.operands[0]);
       const auto bytes = static_cast<double>(tile.elements() * ir::ByteSize(tile.dtype));
-      const double others = 1 - 1 / static_cast<double>(cluster_);
-      cycles += times * (target_.model.meetings * target_.model.meeting_cycles +
+      const auto ctas = static_cast<double>(cluster_);
+      const bool slices = op.attr("slices") != nullptr;
+      const double own = slices ? static_cast<double>(fn_.type(op.results[0]).elements()) /
+                                      static_cast<double>(tile.elements())
+                                : 2 / ctas;
+      const double crossings = (ctas - 1) * own;
+      cycles += times * ((slices ? 1 : target_.model.meetings) * target_.model.meeting_cycles +
                          bytes / target_.model.own_bytes_per_cycle +
-                         2 * others * bytes / target_.model.remote_bytes_per_cycle);
+                         crossings * bytes / target_.model.remote_bytes_per_cycle);
       return;
     }
     const ir::Work work = WorkOf(target_, fn_, op, [](ir::ValueId) { return 1; });

@@ -63,8 +63,8 @@ struct Form {
 };
 using FormPtr = std::unique_ptr<Form>;
 
-FormPtr Split(ir::Function fn, int64_t ctas) {
-  if (ir::SplitReductions(fn, ctas)) return nullptr;  // an obstacle
+FormPtr Split(ir::Function fn, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
   return std::make_unique<Form>(std::move(fn));
 }
 
@@ -80,9 +80,11 @@ struct Divided {
 };
 using DividedPtr = std::unique_ptr<Divided>;
 
-DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster) {
+DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster,
+                  const ir::Target& target) {
   ir::Division divided;
-  if (ir::DivideReductions(fn, groups, &divided) || ir::SplitReductions(divided.parts, cluster))
+  if (ir::DivideReductions(fn, groups, &divided) ||
+      ir::SplitReductions(divided.parts, cluster, target))
     return nullptr;
   return std::make_unique<Divided>(std::move(divided));
 }
@@ -212,7 +214,7 @@ class Forms::Kept {
       for (const int64_t ctas : counts) {
         std::optional<KernelTime> time;
         if (ctas > most) {
-          if (Divided* const divided = tiles.InGroups(ctas / most, most))
+          if (Divided* const divided = tiles.InGroups(ctas / most, most, target_))
             time = model.TimeOf(*divided, most);
         } else {
           Form* const split = tiles.InParts(ctas, target_);
@@ -260,15 +262,18 @@ class Forms::Kept {
       const std::lock_guard<std::mutex> lock(mutex);
       auto at = parts.find(ctas);
       if (at == parts.end())
-        at = parts.emplace(ctas, loops ? SplitRows(*loops, ctas, target) : Split(form.fn, ctas))
+        at = parts
+                 .emplace(ctas,
+                          loops ? SplitRows(*loops, ctas, target) : Split(form.fn, ctas, target))
                  .first;
       return at->second.get();
     }
-    Divided* InGroups(int64_t count, int64_t cluster) {
+    Divided* InGroups(int64_t count, int64_t cluster, const ir::Target& target) {
       const std::lock_guard<std::mutex> lock(mutex);
       auto at = groups.find({count, cluster});
       if (at == groups.end())
-        at = groups.emplace(std::pair(count, cluster), Divide(form.fn, count, cluster)).first;
+        at = groups.emplace(std::pair(count, cluster), Divide(form.fn, count, cluster, target))
+                 .first;
       return at->second.get();
     }
 
@@ -360,9 +365,10 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
   constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
   std::optional<KernelTime> time;
   if (parts > kCluster) {
-    if (const DividedPtr divided = Divide(fn, parts / kCluster, kCluster))
+    if (const DividedPtr divided = Divide(fn, parts / kCluster, kCluster, target))
       time = model.TimeOf(*divided, kCluster);
-  } else if (const FormPtr form = parts > 1 ? Split(fn, parts) : std::make_unique<Form>(fn)) {
+  } else if (const FormPtr form =
+                 parts > 1 ? Split(fn, parts, target) : std::make_unique<Form>(fn)) {
     time = model.TimeOf(*form, 1, parts);
   }
   return time ? time->ms : 0;

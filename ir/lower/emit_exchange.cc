@@ -18,10 +18,11 @@ void Emitter::ClusterReduce_(OpId id) {
   const ValueId result = op.results[0];
   ValueId tile = Tile(op.operands[0]);
   const Type type = WarpType(result);
-  if (type.layout.valid()) tile = InLayout(tile, plan_.layouts.at(result));
+  if (type.layout.valid()) tile = InLayout(tile, plan_.layouts.at(op.operands[0]));
   Sync();  // who used the buffer's bytes before is done with them
   Attrs attrs = {{"kind", op.s("kind")}};
   if (op.i("all", 0) != 0) attrs.push_back({"all", int64_t{1}});
+  if (op.attr("slices")) attrs.push_back({"slices", op.i("slices")});
   Bind(result, b_.Value(OpKind::kWarpClusterReduce, {tile, buffer, exchanges_.at(id)}, type,
                         std::move(attrs)));
 }

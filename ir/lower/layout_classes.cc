@@ -84,8 +84,15 @@ void LayoutClasses::Relate(const Op& op, const std::function<bool(ValueId)>& in_
     return;
   }
   switch (op.kind) {
-    case OpKind::kReshape:
     case OpKind::kClusterReduce:
+      if (!op.attr("slices")) {
+        Unite(op.operands[0], op.results[0]);
+      } else if (IsTile(op.operands[0])) {
+        relations_.push_back(
+            {op.results[0], op.operands[0], {0, 1}, fn_.type(op.results[0]).shape[1]});
+      }
+      break;
+    case OpKind::kReshape:
     case OpKind::kScan: Unite(op.operands[0], op.results[0]); break;
     case OpKind::kTranspose: {
       if (!in_registers(op.results[0])) break;
@@ -185,7 +192,7 @@ LayoutFamily LayoutClasses::FamilyOf(ValueId root, const std::vector<OpId>& orde
     grown = false;
     for (const Relation& r : relations_) {
       const ValueId child = Find(r.child), parent = Find(r.parent);
-      if (r.keep.size() != Squeezed(fn_.type(r.parent).shape).size()) continue;
+      if (r.width > 0 || r.keep.size() != Squeezed(fn_.type(r.parent).shape).size()) continue;
       const auto up = family.classes.find(parent), down = family.classes.find(child);
       if ((up == family.classes.end()) == (down == family.classes.end())) continue;
       std::vector<int> dims(r.keep.size());

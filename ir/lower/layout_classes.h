@@ -23,6 +23,7 @@ struct Relation {
   ValueId child;
   ValueId parent;
   std::vector<int> keep;  // child dim i is parent dim keep[i]
+  int64_t width = 0;      // > 0: so many of the parent's columns, in its own registers
 };
 
 struct LayoutFamily {

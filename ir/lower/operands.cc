@@ -146,6 +146,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
     if (!fill || fill->kind != OpKind::kConstant || fill->number("value") != 0) return std::nullopt;
   }
   if (store) {
+    if (op.i("ends_inside") != 0) return std::nullopt;
     // Stores are clipped to whole 16-byte chunks: the last column must end on one.
     const int64_t last = p->dims.back().is_const() ? p->dims.back().value : p->facts.last_dim_align;
     if (last * ByteSize(dtype) % 16 != 0) return std::nullopt;

@@ -382,7 +382,8 @@ class Planner {
     const ValueId child = Find(r.child), parent = Find(r.parent);
     auto it = decided.find(parent);
     if (decided.count(child) || it == decided.end()) return false;
-    decided[child] = KeepDims(it->second, r.keep);
+    decided[child] =
+        r.width > 0 ? ColumnsLayout(it->second, r.width) : KeepDims(it->second, r.keep);
     return true;
   }
 

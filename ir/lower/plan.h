@@ -22,4 +22,8 @@ namespace tilec::ir {
 LayoutPlan MakePlan(const Function& fn, const Target& target, int warpgroups = 0,
                     bool runs_ahead = false);
 
+// Does every slice of what a cluster_reduce combines lie in the same registers of all threads, as a
+// tile that is laid out like the slice? (plan_rings.cc)
+bool SlicesFit(const LayoutPlan& plan, const Op& reduce, const Type& slice);
+
 }  // namespace tilec::ir

@@ -9,6 +9,7 @@
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
 #include "ir/queries.h"
+#include "ir/slice_map.h"
 
 namespace tilec::ir {
 
@@ -19,8 +20,9 @@ constexpr int64_t kAhead = 1;
 bool SameSpan(Span a, Span b) { return a.file == b.file && a.begin == b.begin && a.end == b.end; }
 
 // Of an exchange between CTAs: columns of the buffer as the type has it (128 bytes a row), and
-// barriers: written, added up, no consumer left.
-constexpr int64_t kColumns = 32, kExchangeBarriers = 3;
+// barriers: written, added up, no consumer left. Of slices nobody collects what was added up, and
+// where only one tile is exchanged, its buffer stays as it is until the CTAs meet at their ends.
+constexpr int64_t kColumns = 32, kExchangeBarriers = 3, kSliceBarriers = 2, kLastBarriers = 1;
 
 // Registers of a thread in each part: accesses of 16 bytes, though the last parts have less then.
 int64_t RegistersOfPart(int64_t regs, int64_t parts) {
@@ -30,6 +32,16 @@ int64_t RegistersOfPart(int64_t regs, int64_t parts) {
 }
 
 }  // namespace
+
+bool SlicesFit(const LayoutPlan& plan, const Op& reduce, const Type& slice) {
+  const auto from = plan.layouts.find(reduce.operands[0]);
+  const auto to = plan.layouts.find(reduce.results[0]);
+  if (from == plan.layouts.end() || to == plan.layouts.end()) return false;
+  const int64_t width = slice.shape.back(), columns = from->second.Extent().back();
+  for (int64_t p = 0; p < reduce.i("slices"); ++p)
+    if (!SliceMap(from->second, to->second, p * width, columns)) return false;
+  return true;
+}
 
 // As deep as the schedule says, if somebody wrote it; else as deep as is tried. Rings outside of
 // loops need one slot; those around the loops of others as many as the solved nest says, where
@@ -269,20 +281,33 @@ void ProgramPlanner::PlanHanded() {
 }
 
 void ProgramPlanner::PlanExchanges() {
+  const auto exchanges = std::count_if(in_.ops.begin(), in_.ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kClusterReduce;
+  });
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
     if (op.kind != OpKind::kClusterReduce) continue;
     p_.cluster = cluster_;
-    const auto layout = tiles_.layouts.find(op.results[0]);
+    const auto layout = tiles_.layouts.find(op.operands[0]);
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
-    const int64_t parts = regs >= cluster_ && op.i("all", 0) == 0 ? cluster_ : 1;
-    const int64_t rows = RegistersOfPart(regs, parts) * tiles_.threads() / kColumns;
+    const int64_t slices = op.i("slices", 0);
+    const int64_t parts = slices > 0                                ? slices
+                          : regs >= cluster_ && op.i("all", 0) == 0 ? cluster_
+                                                                    : 1;
+    int64_t each = RegistersOfPart(regs, parts);
+    if (slices > 0) {
+      sound_ = sound_ && SlicesFit(tiles_, op, in_.type(op.results[0]));
+      if (sound_) each = tiles_.layouts.at(op.results[0]).regs();
+    }
+    const int64_t rows = each * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);
     if (OwnerOf(id) < 0) sound_ = false;
-    const int64_t at = positions_.at(id);
-    p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, at), parts,
-                        kExchangeBarriers, p_.warps_per_role()};
+    const bool last = slices > 0 && exchanges == 1;
+    const int64_t at = positions_.at(id), end = last ? INT64_MAX : at;
+    const int64_t barriers = last ? kLastBarriers : slices > 0 ? kSliceBarriers : kExchangeBarriers;
+    p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, end), parts,
+                        barriers, p_.warps_per_role()};
   }
 }
 

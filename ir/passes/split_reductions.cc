@@ -11,6 +11,11 @@
 // order, and the parts are added up in an order of their own: the result does not depend on timing.
 // What stands before the loop and is not needed inside goes behind it, into the branch.
 //
+// Where all that stands behind sums of products follows their columns (ir/passes/slice_columns.h),
+// and each run of columns lies in the same registers of all threads, no CTA collects them:
+//
+//     c = cluster_reduce {slices = s} (p)      if z < s { x = x0[z·w : w] + c  rest(x) }
+//
 // A largest or smallest value starts from x0 in every CTA, which is the same.
 //
 // Sums that the loop keeps relative to a largest value (softmax: ir/passes/rescaled_sums.h) are
@@ -31,8 +36,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/lower/plan.h"
 #include "ir/passes/loop_parts.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/slice_columns.h"
 #include "ir/passes/split_loops.h"
 #include "ir/uses.h"
 
@@ -47,6 +54,15 @@ class ReductionSplit {
     if (std::optional<Obstacle> obstacle = Look()) return obstacle;
     Rewrite();
     return std::nullopt;
+  }
+
+  // Each CTA stores columns of its own. False: it may not, or there is another obstacle.
+  bool RunInSlices(const Target& target) {
+    if (Look() || !FindSlices()) return false;
+    Rewrite();
+    const LayoutPlan plan = MakePlan(fn_, target, 0, /*runs_ahead=*/true);
+    return std::all_of(combined_.begin(), combined_.end(),
+                       [&](ValueId c) { return SlicesFit(plan, *fn_.def(c), fn_.type(c)); });
   }
 
   std::optional<Obstacle> Find(LongReduction* found) {
@@ -84,6 +100,60 @@ class ReductionSplit {
     }
     if (std::optional<Obstacle> obstacle = MayGoAnywhere(fn_, loop.regions[0])) return obstacle;
     return FindLoopParts(fn_, uses_, loop_, &parts_);
+  }
+
+  std::vector<OpId> Tail() const {
+    const std::vector<OpId>& all = Body();
+    return {std::find(all.begin(), all.end(), loop_) + 1, all.end() - 1};
+  }
+
+  // May CTAs have runs of columns of what the loop makes?
+  bool FindSlices() {
+    const Op& loop = fn_.ops[loop_];
+    const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
+    if (parts_.rescaled || !parts_.places.empty()) return false;
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      const Op* product = fn_.def(yield.operands[i]);
+      if (parts_.kinds[i] != "add" || !product || product->kind != OpKind::kDot ||
+          fn_.type(loop.results[i]) != fn_.type(loop.results[0]))
+        return false;
+    }
+    if (fn_.type(loop.results[0]).rank() != 2) return false;
+    const ColumnSlices columns(fn_, loop.results, Tail(), ctas_);
+    slices_ = columns.slices();
+    if (!columns.Possible()) return false;
+    for (size_t i = 0; i < loop.results.size(); ++i)
+      if (!columns.MayCut(loop.operands[2 + i], 1)) return false;
+    return true;
+  }
+
+  // What stands behind, once for each slice; `block` has what is needed of the whole already.
+  void StoreSlices(Builder& b, const Op& loop, const std::vector<OpId>& tail, ValueId z,
+                   const std::vector<std::pair<size_t, ValueId>>& starts) {
+    ColumnSlices columns(fn_, loop.results, tail, ctas_);
+    columns.Begin(b.Binary(OpKind::kMul, z, b.Int(slices_.width)));
+    std::map<ValueId, ValueId> slices;
+    for (size_t i = 0; i < loop.results.size(); ++i) slices[loop.results[i]] = combined_[i];
+    for (const auto& [i, start] : starts)
+      slices[loop.results[i]] = b.Binary(OpKind::kAdd, columns.Of(b, start, 1), combined_[i]);
+    columns.Store(b, slices);
+  }
+
+  // Without what only the whole tile needed.
+  void DropUnused(BlockId block) {
+    std::set<ValueId> used;
+    std::vector<OpId> kept;
+    const std::vector<OpId> ops = fn_.blocks[block].ops;
+    for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+      const Op& op = fn_.ops[*it];
+      const bool wanted = Writes(fn_, *it) || op.kind == OpKind::kYield || !op.regions.empty() ||
+                          std::any_of(op.results.begin(), op.results.end(),
+                                      [&](ValueId v) { return used.count(v) > 0; });
+      if (!wanted) continue;
+      kept.push_back(*it);
+      ReplaceOperands(fn_, *it, [&](ValueId v) { return used.insert(v), v; });
+    }
+    fn_.blocks[block].ops.assign(kept.rbegin(), kept.rend());
   }
 
   // Ops before the loop that its iterations or bounds need.
@@ -155,12 +225,19 @@ class ReductionSplit {
         fn_.blocks[body].ops.push_back(reduce);
         std::erase(tail, reduce);
       }
-      sums.push_back(b.Value(OpKind::kClusterReduce, {replaced[i]}, fn_.type(replaced[i]),
-                             {{"kind", parts_.kinds[i]}}));
+      Type type = fn_.type(replaced[i]);
+      Attrs attrs = {{"kind", parts_.kinds[i]}};
+      if (slices_.count > 1)
+        type.shape[1] = slices_.width, attrs.emplace_back("slices", slices_.count);
+      sums.push_back(
+          b.Value(OpKind::kClusterReduce, {replaced[i]}, std::move(type), std::move(attrs)));
+      fn_.values[sums[i]].name = fn_.values[replaced[i]].name;
     }
+    combined_ = sums;
 
-    // The rest, in one of them.
-    const ValueId first = b.Cmp("eq", z, b.Int(0));
+    // The rest, in one of them, or in those that have slices.
+    const ValueId first =
+        slices_.count > 1 ? b.Cmp("lt", z, b.Int(slices_.count)) : b.Cmp("eq", z, b.Int(0));
     const OpId branch = b.Add(OpKind::kIf, {first}, {});
     const BlockId then = fn_.AddBlock(branch), otherwise = fn_.AddBlock(branch);
     fn_.ops[branch].regions = {then, otherwise};
@@ -172,10 +249,18 @@ class ReductionSplit {
       fn_.blocks[then].ops.push_back(id);
     };
     for (OpId id : later) move(id);
+    if (slices_.count > 1) {
+      for (OpId id : tail)
+        if (fn_.ops[id].kind != OpKind::kStore) move(id);
+      StoreSlices(in, loop, tail, z, starts);
+      in.Yield({});
+      DropUnused(then);
+      fn_.blocks[body].ops.push_back(yield);
+      return;
+    }
     for (const auto& [i, start] : starts) sums[i] = in.Binary(OpKind::kAdd, start, sums[i]);
     Forwarding forward(fn_);
     for (size_t i = 0; i < loop.results.size(); ++i) {
-      fn_.values[sums[i]].name = fn_.values[replaced[i]].name;
       forward.Replace(replaced[i], sums[i]);
     }
     for (OpId id : tail) {
@@ -192,6 +277,8 @@ class ReductionSplit {
   OpId grid_, loop_;
   LoopParts parts_;
   std::set<OpId> needed_;
+  Slices slices_;
+  std::vector<ValueId> combined_;  // by result of the loop
 };
 
 }  // namespace
@@ -201,8 +288,13 @@ std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* fou
   return ReductionSplit(copy, 1).Find(found);
 }
 
-std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas) {
+std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas, const Target& target) {
   if (HasSeveralLoops(fn)) return SplitLoops(fn, ctas);
+  Function sliced = fn;
+  if (ReductionSplit(sliced, ctas).RunInSlices(target)) {
+    fn = std::move(sliced);
+    return std::nullopt;
+  }
   return ReductionSplit(fn, ctas).Run();
 }
 

@@ -11,6 +11,7 @@
 #include "ir/function.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/rescaled_sums.h"
+#include "ir/target.h"
 
 namespace tilec::ir {
 
@@ -23,7 +24,8 @@ struct LongReduction {
 // Or why there is none.
 std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* found);
 
-// `ctas` (2 to 8) CTAs in place of one; or why not, and nothing is changed.
-std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas);
+// `ctas` (2 to 8) CTAs in place of one; or why not, and nothing is changed. How the target holds
+// tiles in registers says whether each of them may store columns of its own.
+std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas, const Target& target);
 
 }  // namespace tilec::ir

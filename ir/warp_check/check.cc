@@ -367,6 +367,12 @@ std::optional<Finding> CheckForm(const Function& fn, const warp_check::Program& 
                    fmt::format("`{}` uses barriers of a warp_cluster_reduce",
                                Info(fn.ops[*meets].kind).mnemonic),
                    {}};
+  if (const auto writes = warp_check::WritesExchanged(fn))
+    return Finding{&warp_check::kWarpForm,
+                   fn.ops[*writes].at,
+                   fmt::format("`{}` uses what other CTAs read of a warp_cluster_reduce",
+                               Info(fn.ops[*writes].kind).mnemonic),
+                   {}};
   return std::nullopt;
 }
 

@@ -147,6 +147,7 @@ class Unfolder {
       const std::vector<ValueId> operands = {At(op.operands[1], from), number(part)};
       Made(b.Add(OpKind::kSmemLoad, operands, {tile}), id);
     };
+    const int64_t slices = op.i("slices", 0);
     const auto arrive = [&](int64_t barrier) {
       const ValueId slot = number(barrier);
       const OpId elect = b.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
@@ -167,26 +168,52 @@ class Unfolder {
     for (int64_t part = 0; part < parts; ++part) store(part);
     arrive(0);
     wait(0);
-    if (parts > 1) {
+    if (slices > 0) {
+      for (int64_t from = 0; from < ctas_ && cta < slices; ++from) load(from, cta);
+    } else if (parts > 1) {
       for (int64_t from = 0; from < ctas_; ++from)
         if (from != cta) load(from, cta);
       store(cta);
       arrive(1);
     }
-    if (cta == 0 || op.i("all", 0) != 0) {
+    if (slices > 0) {
+      // What each has is what it keeps.
+    } else if (cta == 0 || op.i("all", 0) != 0) {
       if (parts > 1) wait(1);
       for (int64_t from = 0; from < ctas_; ++from) load(from, parts > 1 ? from : 0);
     }
-    arrive(2);
-    wait(2);
-    // Alone: what others read until here. Together: whoever comes behind may write.
-    for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
+    const int64_t last = from_.type(op.operands[2]).depth - 1;
+    if (last > 0) {
+      arrive(last);
+      wait(last);
+    }
+    // Nobody says that it reads no more: others do until the role ends, and nobody may write.
+    if (last == 0 && alone_) read_late_.push_back(id);
+    if (last > 0)  // Alone: what others read until here. Together: whoever comes behind may write.
+      for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
     // Nobody knows what comes of it.
     const Attrs attrs = {
         {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};
-    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {tile}, attrs);
+    const Type& made = from_.type(op.results[0]);
+    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {made}, attrs);
     Made(result, id);
     maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
+  }
+
+  // What others may still read when a role ends.
+  void ReadLate(BlockId block, int64_t cta) {
+    for (OpId id : read_late_) {
+      const Op& op = from_.ops[id];
+      Builder b(out_.fn, block);
+      b.SetSpan(op.at);
+      for (int64_t part = 0; part < from_.type(op.operands[1]).depth; ++part) {
+        const ValueId slot = b.Int(part, DType::kI32);
+        Made(out_.fn.values[slot].def, id);
+        const Type& tile = from_.type(op.operands[0]);
+        Made(b.Add(OpKind::kSmemLoad, {At(op.operands[1], cta), slot}, {tile}), id);
+      }
+    }
+    read_late_.clear();
   }
 
   // What CTAs of a pair do for each other, or the first of them for both. False: it is an op like
@@ -278,7 +305,11 @@ class Unfolder {
       out_.fn.ops[copy].regions.push_back(body);
       for (ValueId arg : from_.blocks[region].args)
         maps_[static_cast<size_t>(cta)][arg] = out_.fn.AddArg(body, from_.type(arg));
-      for (OpId inner : from_.blocks[region].ops) Copy(inner, body, cta);
+      for (OpId inner : from_.blocks[region].ops) {
+        const bool ends = op.kind == OpKind::kRole && from_.ops[inner].kind == OpKind::kYield;
+        if (ends) ReadLate(body, cta);
+        Copy(inner, body, cta);
+      }
     }
   }
 
@@ -297,6 +328,7 @@ class Unfolder {
   std::vector<Map> maps_;        // by CTA
   std::set<ValueId> exchanged_;  // buffers and barriers of warp_cluster_reduce
   OneCta out_;
+  std::vector<OpId> read_late_;  // exchanges whose buffers others read until their role ends
   bool roles_ = false;
 };
 
@@ -316,6 +348,14 @@ bool Exchanges(const Function& fn) {
                      [](const Op& op) { return op.kind == OpKind::kWarpClusterReduce; });
 }
 
+namespace {
+// The role that an op stands in; none: an invalid id.
+OpId RoleOf(const Function& fn, OpId id) {
+  while (id.valid() && fn.ops[id].kind != OpKind::kRole) id = fn.blocks[fn.ops[id].block].parent;
+  return id;
+}
+}  // namespace
+
 std::optional<OpId> MeetsExchange(const Function& fn) {
   std::map<ValueId, OpId> barriers;
   for (OpId id : OpsInOrder(fn)) {
@@ -328,6 +368,29 @@ std::optional<OpId> MeetsExchange(const Function& fn) {
     if (op.kind == OpKind::kWarpClusterReduce || op.kind == OpKind::kMbarInit) continue;
     for (ValueId v : op.operands)
       if (barriers.count(v) > 0) return id;
+  }
+  return std::nullopt;
+}
+
+std::optional<OpId> WritesExchanged(const Function& fn) {
+  const auto bytes = [&](ValueId smem) {
+    const Type& type = fn.type(smem);
+    const int64_t first = fn.def(smem)->i("offset");
+    return std::pair(first, first + SmemBytes(type.smem, type.dtype) * type.depth);
+  };
+  std::map<OpId, std::pair<int64_t, int64_t>> kept;  // by role
+  const std::vector<OpId> order = OpsInOrder(fn);
+  for (OpId id : order) {
+    const Op& op = fn.ops[id];
+    const auto role = kept.find(RoleOf(fn, id));
+    const auto meets = [&](int64_t first, int64_t end) {
+      return role != kept.end() && first < role->second.second && role->second.first < end;
+    };
+    for (ValueId v : op.operands)
+      if (fn.type(v).kind == TypeKind::kSmem && meets(bytes(v).first, bytes(v).second)) return id;
+    if (op.i("scratch", -1) >= 0 && meets(op.i("scratch"), op.i("scratch") + 1)) return id;
+    if (op.kind == OpKind::kWarpClusterReduce && fn.type(op.operands[2]).depth == 1)
+      kept[RoleOf(fn, id)] = bytes(op.operands[1]);
   }
   return std::nullopt;
 }

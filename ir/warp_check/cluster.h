@@ -43,6 +43,9 @@ bool Exchanges(const Function& fn);
 // An op that touches barriers of a warp_cluster_reduce of which it is none, or a second one of them
 // at the same barriers.
 std::optional<OpId> MeetsExchange(const Function& fn);
+// An op of its role that touches the buffer of a warp_cluster_reduce behind it, where no barrier
+// says that others have read it. (Ops of other roles are found by the walk.)
+std::optional<OpId> WritesExchanged(const Function& fn);
 
 // An op of tensor memory, if there is one, that is of a pair of CTAs where others are not, or the
 // other way round: the machine has them all of one kind.

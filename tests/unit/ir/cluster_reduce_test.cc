@@ -80,6 +80,47 @@ TEST(ClusterReduce, OnlyTheFirstHasTheResult) {
   EXPECT_EQ(ResultOf(text), (std::vector<double>(12, 0)));
 }
 
+// CTA p has the p-th run of columns; of five in runs of two the last has one, and a fourth CTA
+// none.
+TEST(ClusterReduce, SlicesOfColumns) {
+  const auto text = [](const std::string& slice, int slices) {
+    return fmt::format(R"(func @f tile {{
+  param tensor %A: tensor<f32, 2> in [2, 5] align=1 stride_align=1 contiguous=1
+  param tensor %R: tensor<f32, 2> out [8, 2] align=1 stride_align=1 contiguous=1
+  body {{
+    %z = constant {{value = 0}} : i64
+    %four = constant {{value = 4}} : i64
+    %eight = constant {{value = 8}} : i64
+    %two = constant {{value = 2}} : i64
+    parallel %z, %four {{steps = [1], cluster = 4}} do (%p: i64) {{
+      %x = load %A, %z, %z {{modes = "rr", sizes = [2, 5]}} : f32[2, 5]
+      %c = cluster_reduce %x {{kind = "add", slices = {1}}} : {0}
+      %row = mul %p, %two : i64
+      store %R, %c, %row, %eight, %z, %two {{modes = "rr", sizes = [2, 2]}}
+      yield
+    }}
+  }}
+}}
+)",
+                       slice, slices);
+  };
+  Ran run = Execute(text("f32[2, 2]", 3), {{"A", Counting(DType::kF32, {2, 5})}});
+  ASSERT_TRUE(run.ok) << Messages(run.diags);
+  EXPECT_EQ(run["R"].v,
+            (std::vector<double>{0, 4, 20, 24, 8, 12, 28, 32, 16, 0, 36, 0, 0, 0, 0, 0}));
+  const auto rejected = [&](const std::string& slice, int slices, const std::string& says) {
+    DiagSink diags;
+    Result<Function> fn = ParseFunction(text(slice, slices), diags);
+    ASSERT_TRUE(fn.ok()) << Messages(diags);
+    EXPECT_FALSE(Verify(*fn, diags).ok());
+    EXPECT_NE(Messages(diags).find(says), std::string::npos) << Messages(diags);
+  };
+  rejected("f32[2, 2]", 2, "becomes");  // one column is nobody's
+  rejected("f32[2, 2]", 4, "becomes");  // a slice has nothing
+  rejected("f32[1, 2]", 3, "becomes");
+  rejected("f32[2, 1]", 5, "5 slices of 4 CTAs");
+}
+
 void ExpectRejected(const std::string& text, const std::string& says) {
   DiagSink diags;
   Result<Function> fn = ParseFunction(text, diags);
@@ -100,6 +141,43 @@ TEST(ClusterReduce, RulesOfTiles) {
   inside.replace(inside.find("        store"), 0,
                  "        %c = cluster_reduce %v {kind = \"add\"} : f32[4]\n");
   ExpectRejected(inside, "directly in a `parallel` with a cluster");
+}
+
+// Of slices: four of eight columns for eight CTAs.
+TEST(ClusterReduce, RulesOfSlices) {
+  const std::string acc = ToText(AccumulatorLayout(64, 32, 1, WgSplit::kM));
+  const std::string own = ToText(AccumulatorLayout(64, 8, 1, WgSplit::kM));
+  const auto text = [&](const std::string& smem, const std::string& mbar,
+                        const std::string& slice) {
+    return fmt::format(R"(func @f warp {{
+  layout #0 = rank 2 {}
+  layout #1 = rank 2 {}
+  param dim %N: i64
+  launch warps=4 smem=32768 cluster=8 grid=N
+  body {{
+    %s = smem_alloc {{offset = 0}} : {}
+    %m = mbar_alloc {{offset = 16384}} : {}
+    role {{name = "main", first_warp = 0, warps = 4, regs = 0}} do {{
+      %t = constant {{value = 0.0}} : f32[64, 32]#0
+      %c = warp_cluster_reduce %t, %s, %m {{kind = "add", slices = 4}} : {}
+      yield
+    }}
+  }}
+}}
+)",
+                       acc, own, smem, mbar, slice);
+  };
+  const std::string smem = "smem<f32[16, 32], rows=16, cols=32, panel=32, swizzle=0, depth=4>";
+  Parsed(text(smem, "mbar<2>", "f32[64, 8]#1"));
+  Parsed(text(smem, "mbar<1>", "f32[64, 8]#1"));
+  ExpectRejected(text(smem, "mbar<3>", "f32[64, 8]#1"), "not mbar<2>");
+  ExpectRejected(text("smem<f32[16, 32], rows=16, cols=32, panel=32, swizzle=0, depth=8>",
+                      "mbar<2>", "f32[64, 8]#1"),
+                 "4 parts of");
+  ExpectRejected(text("smem<f32[32, 32], rows=32, cols=32, panel=32, swizzle=0, depth=4>",
+                      "mbar<2>", "f32[64, 8]#1"),
+                 "no place for 16 registers of 128 threads");
+  ExpectRejected(text(smem, "mbar<2>", "f32[64, 16]#1"), "becomes");
 }
 
 // 64 x 32 in one warpgroup: 16 registers of a thread, two for each of eight CTAs.

@@ -20,7 +20,7 @@ std::optional<RescaledSums> SumsOf(const std::string& text) {
 
 Function InParts(const Function& fn, int64_t ctas) {
   Function out = fn;
-  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas);
+  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas, H200());
   EXPECT_FALSE(obstacle) << obstacle->why;
   ExpectVerified(out);
   return out;

@@ -62,7 +62,7 @@ func @rows tile {
 
 Function InParts(const Function& fn, int64_t ctas) {
   Function out = fn;
-  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas);
+  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas, H200());
   EXPECT_FALSE(obstacle) << obstacle->why;
   ExpectVerified(out);
   return out;

@@ -18,7 +18,7 @@ namespace {
 
 Function Split(const Function& fn, int64_t ctas) {
   Function out = fn;
-  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas);
+  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas, H200());
   EXPECT_FALSE(obstacle) << obstacle->why;
   ExpectVerified(out);
   return out;
@@ -152,7 +152,7 @@ TEST(SplitReductions, TheBoundHasWhatPartsRound) {
 std::string Why(const Function& fn) {
   Function out = fn;
   const std::string before = Print(fn);
-  const std::optional<Obstacle> obstacle = SplitReductions(out, 4);
+  const std::optional<Obstacle> obstacle = SplitReductions(out, 4, H200());
   EXPECT_EQ(Print(out), before);
   return obstacle ? obstacle->why : "";
 }
