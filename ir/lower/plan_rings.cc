@@ -274,12 +274,21 @@ void ProgramPlanner::PlanExchanges() {
     if (op.kind != OpKind::kClusterReduce) continue;
     p_.cluster = cluster_;
     const auto layout = tiles_.layouts.find(op.results[0]);
+    if (OwnerOf(id) < 0) sound_ = false;
+    if (layout == tiles_.layouts.end() && op.i("all", 0) != 0) {
+      // Others write to it as early as they like, and nobody says when: its bytes are nobody
+      // else's.
+      const Type type = Type::Smem(in_.type(op.results[0]).dtype, {1, kColumns},
+                                   {1, kColumns, kColumns, 0}, cluster_);
+      p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), 0, INT64_MAX),
+                          cluster_, 1, 1};
+      continue;
+    }
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
     const int64_t parts = regs >= cluster_ && op.i("all", 0) == 0 ? cluster_ : 1;
     const int64_t rows = RegistersOfPart(regs, parts) * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);
-    if (OwnerOf(id) < 0) sound_ = false;
     const int64_t at = positions_.at(id);
     p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), at, at), parts,
                         kExchangeBarriers, p_.warps_per_role()};
