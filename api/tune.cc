@@ -88,6 +88,11 @@ class Search {
       for (const bool backwards : {false, true}) Descend(start, backwards);
 
     choice.rated = rated_.size();
+    // Nothing but the defaults is possible: nobody asks what they take.
+    if (std::none_of(rated_.begin(), rated_.end(), [&](const auto& rated) {
+          return rated.second.ms && rated.first != standard;
+        }))
+      return choice;
     for (const auto& [point, rating] : rated_)
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
         least_flops_ = rating.form.whole_flops;
