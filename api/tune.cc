@@ -88,8 +88,10 @@ class Search {
       for (const bool backwards : {false, true}) Descend(start, backwards);
 
     choice.rated = rated_.size();
-    // Nothing but the defaults is possible: nobody asks what they take.
-    if (std::none_of(rated_.begin(), rated_.end(), [&](const auto& rated) {
+    // Of a kernel without products nothing but the defaults is possible: nobody asks what they take.
+    if (const auto own = rated_.find(standard);
+        own != rated_.end() && own->second.ms && own->second.form.whole_flops == 0 &&
+        std::none_of(rated_.begin(), rated_.end(), [&](const auto& rated) {
           return rated.second.ms && rated.first != standard;
         }))
       return choice;

@@ -366,10 +366,12 @@ class RowKeeper {
         placed += loops.turns * RoundUp(size, kBufferAlign);
         fits = fits && Stageable(load, rows, to);
       }
-      // What the copy engine cannot bring would come from memory again: threads hold half as much
-      // more of it.
-      const int64_t hold = fits ? threads_hold : threads_hold + threads_hold / 2;
-      if (elements <= hold * ThreadsFor(share(largest), lowering)) return Choice{to, true, bytes};
+      const int64_t threads = ThreadsFor(share(largest), lowering);
+      if (elements <= threads_hold * threads) return Choice{to, true, bytes};
+      // What the copy engine cannot bring would come from memory again: of a row that a CTA has
+      // alone threads hold half as much more.
+      if (!fits && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
+        return Choice{to, true, bytes};
       if (fits && placed <= wanted) return Choice{to, false, placed};
       if (fits && placed <= most) last = Choice{to, false, placed};
     }
