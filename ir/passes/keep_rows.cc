@@ -409,7 +409,7 @@ class RowKeeper {
         largest = std::max(largest, elements);
       }
     const TargetLowering& lowering = cx_.target.lowering;
-    const int64_t most = lowering.row_registers + lowering.row_registers / 4;
+    const int64_t most = lowering.row_registers + lowering.row_registers / 8;
     if (!choice.registers || held > most * ThreadsFor(largest, lowering)) return;
     loops.kept.insert(loops.kept.end(), loops.vectors.begin(), loops.vectors.end());
   }
