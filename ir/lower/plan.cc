@@ -391,12 +391,9 @@ class Planner {
     const std::vector<int64_t> shape = Squeezed(fn_.type(members.front()).shape);
     if (!plan_.dots.empty() || shape.size() != 2) return std::nullopt;
     bool reduced = false, odd = false, runs = true;
-    int64_t bytes = 0;  // of an element in memory, the smallest
     for (ValueId v : members) {
       const Type& type = fn_.type(v);
       const auto note = [&](OpId id) {
-        const int64_t size = ByteSize(type.dtype);
-        bytes = bytes == 0 ? size : std::min(bytes, size);
         runs = runs && MayRun(fn_, id);
         odd = odd || AccessLimit(fn_, fn_.ops[id]) * ByteSize(type.dtype) < kAccessBytes;
       };
@@ -410,7 +407,7 @@ class Planner {
                               op.i("axis") + 1 == type.rank());
       }
     }
-    return reduced && odd && runs ? RowsLayout(shape, plan_.threads(), bytes) : std::nullopt;
+    return reduced && odd && runs ? RowsLayout(shape, plan_.threads()) : std::nullopt;
   }
 
   // Does the machine add elements that lie in a row at once?

@@ -2,9 +2,7 @@
 #include "ir/lower/row_runs.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <set>
 
 #include "ir/isa.h"
 #include "ir/lower/scalars.h"
@@ -105,50 +103,12 @@ bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vec
                       [&](const LayoutDigit& d) { return d.dim == last; });
 }
 
-namespace {
-// Cycles of the unit that accesses shared memory for the elements that a warp has of its rows,
-// `lanes` of them to a row: rows that begin at odd places meet in banks, or miss each other.
-int64_t Conflicts(int64_t columns, int64_t lanes, int64_t bytes) {
-  constexpr int64_t kBanks = 32, kWord = 4;
-  int64_t cycles = 0;
-  for (int64_t first = 0; first < columns; first += lanes) {
-    std::array<std::set<int64_t>, kBanks> words;
-    size_t most = 0;
-    for (int64_t row = 0; row < isa::kWarpThreads / lanes; ++row)
-      for (int64_t c = first; c < std::min(columns, first + lanes); ++c) {
-        const int64_t word = (row * columns + c) * bytes / kWord;
-        std::set<int64_t>& bank = words[static_cast<size_t>(word % kBanks)];
-        bank.insert(word);
-        most = std::max(most, bank.size());
-      }
-    cycles += static_cast<int64_t>(most);
-  }
-  return cycles;
-}
-
-// What a warp takes, about, in cycles: each element is read and written in shared memory, with a
-// dozen instructions beside that, of which four begin at a time; two reductions shuffle; a row has
-// two dozen of its own; what belongs to columns is loaded once.
-int64_t WarpTakes(const std::vector<int64_t>& shape, int64_t threads, int64_t lanes,
-                  int64_t bytes) {
-  const int64_t times = CeilDiv(shape[0], threads / lanes), own = CeilDiv(shape[1], lanes);
-  const auto shuffles = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(lanes)) - 1);
-  return times * (2 * Conflicts(shape[1], lanes, bytes) + 2 * shuffles + 3 * own + 6) + own;
-}
-}  // namespace
-
-std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads,
-                                 int64_t bytes) {
+std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads) {
   if (shape.size() != 2 || threads % isa::kWarpThreads != 0) return std::nullopt;
   const int64_t rows = shape[0], columns = shape[1];
-  int64_t lanes =
+  const int64_t lanes =
       std::max(CeilPow2(CeilDiv(columns, kMostElements)), CeilPow2(CeilDiv(threads, rows)));
   if (lanes > isa::kWarpThreads) return std::nullopt;
-  // More lanes than needed, where that saves a seventh. A short row is one thread's: nobody waits.
-  int64_t least = columns > kMostElements ? WarpTakes(shape, threads, lanes, bytes) * 6 / 7 : 0;
-  for (int64_t more = 2 * lanes; more <= isa::kWarpThreads && more <= columns; more *= 2)
-    if (const int64_t takes = WarpTakes(shape, threads, more, bytes); takes < least)
-      least = takes, lanes = more;
   Layout out;
   out.rank = 2;
   const auto add = [](std::vector<LayoutDigit>& digits, int64_t extent, int dim, int64_t stride) {

@@ -33,11 +33,8 @@ bool MayShift(const Function& fn, const Op& op);
 // What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by
 // their alignment may be shifted, they have 16.
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops);
-// A tile of [rows, columns] for reductions of rows: so many lanes have a row that a thread has no
-// more than 32 elements of it and no thread is without a row; more of them where that takes less,
-// by rows that meet in the banks of shared memory (elements of `bytes`), rows that are missing to
-// whole warps, and shuffles. None: a row would be several warps'.
-std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads,
-                                 int64_t bytes);
+// A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread
+// no more than 32 elements of it and no thread without a row. None: a row would be several warps'.
+std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads);
 
 }  // namespace tilec::ir

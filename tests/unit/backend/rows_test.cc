@@ -98,7 +98,7 @@ TEST(RowRuns, EveryLayoutAndPlace) {
   for (const RowsCase& c : cases) {
     const std::vector<int64_t> shape = {c.tile_rows, c.tile_columns};
     RoundTrip(c, ir::BlockedLayout(shape, 1, 128));
-    if (const auto rows = ir::RowsLayout(shape, 128, ir::ByteSize(c.dtype))) RoundTrip(c, *rows);
+    if (const auto rows = ir::RowsLayout(shape, 128)) RoundTrip(c, *rows);
   }
 }
 
