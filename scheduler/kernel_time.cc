@@ -260,7 +260,8 @@ class Outside {
       for (ir::ValueId v : fn_.ops[id].results)
         if (fn_.type(v).is_tile()) largest = std::max(largest, fn_.type(v).elements());
     const Outside before = *this;
-    waiting_ = largest <= kAhead * ir::ThreadsFor(largest, target_.lowering);
+    const bool ahead = largest <= kAhead * ir::ThreadsFor(largest, target_.lowering);
+    waiting_ = ahead;
     cycles = 0;
     for (OpId id : fn_.blocks[loop.regions[0]].ops)
       if (fn_.ops[id].regions.empty()) Add(fn_.ops[id], 1);
@@ -270,7 +271,7 @@ class Outside {
     const bool meets = std::any_of(
         fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
         [&](OpId id) { return Meets(fn_.ops[id].kind); });
-    const double turn = meets ? kWaits * cycles : cycles;
+    const double turn = meets && !ahead ? kWaits * cycles : cycles;
     cycles = before.cycles, busy = before.busy, hot = before.hot;
     used_ = before.used_, waiting_ = before.waiting_, combines = before.combines;
     return turn;
