@@ -32,16 +32,24 @@ Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptio
 scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
                                    const ir::Target& target) {
   constexpr int64_t kLikelyRegisters = 64;  // of a thread
+  constexpr int64_t kBeside = 40;           // what it keeps of rows
   scheduler::LaunchShape shape;
   if (!work.products.empty()) return shape;
   const int64_t threads = ir::MakePlan(fn, target).threads();
-  int64_t kept = 0;
-  for (ir::OpId id : ir::OpsInOrder(fn))
-    if (const ir::Op& op = fn.ops[id]; op.attr("kept") != nullptr && op.i("kept") == 0) {
-      const ir::Type& tile = fn.type(op.results[0]);
+  int64_t kept = 0, held = 0;
+  for (ir::OpId id : ir::OpsInOrder(fn)) {
+    const ir::Op& op = fn.ops[id];
+    if (op.kind != ir::OpKind::kLoad || !fn.type(op.results[0]).is_tile()) continue;
+    const ir::Type& tile = fn.type(op.results[0]);
+    const ir::OpId parent = fn.blocks[op.block].parent;
+    if (op.attr("kept") == nullptr) {
+      if (tile.rank() > 1 && fn.ops[parent].kind == ir::OpKind::kParallel) held += tile.elements();
+    } else if (op.i("kept") == 0) {
       kept += tile.elements() * ir::ByteSize(tile.dtype);
     }
-  shape.per_sm = target.CtasPerSm(threads, kLikelyRegisters, kept);
+  }
+  const int64_t registers = std::min(ir::isa::kMostThreadRegisters, kBeside + CeilDiv(held, threads));
+  shape.per_sm = target.CtasPerSm(threads, std::max(kLikelyRegisters, registers), kept);
   return shape;
 }
 

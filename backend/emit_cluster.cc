@@ -7,6 +7,11 @@
 // nothing: of sixteen rows in an instruction of 64, three in four. Where parts are slices, slot p
 // has the registers of the p-th run of columns, and what CTA p adds up is what it goes on with.
 //
+// One number for all CTAs is not fetched but sent: lane q of the first warp stores it to CTA q,
+// whose barrier counts the bytes (st.async), so what another CTA has is here one way after it was
+// known there, and read where everybody is. Fetching takes three ways one after the other: an
+// arrival, a read there and back, and an arrival that nobody reads any more.
+//
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
@@ -79,7 +84,46 @@ void Emitter::AcquireOfCluster(llvm::Value* barriers, int64_t number) {
   b_.SetInsertPoint(done);
 }
 
+// Two of what CTAs have.
+llvm::Value* Emitter::Combined(const std::string& kind, DType d, llvm::Value* x, llvm::Value* y) {
+  if (kind == "add") return ir::IsFloat(d) ? b_.CreateFAdd(x, y) : b_.CreateAdd(x, y);
+  const bool max = kind == "max";
+  CHECK(max || kind == "min", "cluster_reduce " + kind);
+  if (!ir::IsFloat(d)) return IntBinary(max ? OpKind::kMax : OpKind::kMin, x, y, d);
+  return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
+}
+
+// In the order of ranks, as where it is fetched: the same bits.
+void Emitter::EmitPushed(const ir::Op& op) {
+  const ir::Type& smem = fn_.type(op.operands[1]);
+  const DType d = smem.dtype;
+  const int64_t ctas = fn_.launch.cluster, slot = ir::SmemBytes(smem.smem, d);
+  llvm::Value *buffer = Scalar(op.operands[1]), *barrier = Scalar(op.operands[2]);
+  llvm::Value* own = Scalar(op.operands[0]);
+  CallPtx(b_, PtxInst::kMbarExpectIf,
+          {barrier, I32(4 * ctas), b_.CreateICmpEQ(role_.thread, I32(0))});
+  llvm::Value* mine = b_.CreateICmpULT(role_.thread, I32(ctas));
+  llvm::Value* cta = RankOfLane(b_, role_.thread, mine, ctas);
+  llvm::Value* place =
+      b_.CreateAdd(buffer, b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(slot)));
+  CallPtx(b_, PtxInst::kStAsync,
+          {CallPtx(b_, PtxInst::kMapa, {place, cta}), b_.CreateBitCast(own, b_.getInt32Ty()),
+           CallPtx(b_, PtxInst::kMapa, {barrier, cta}), mine});
+  AcquireOfCluster(barrier, 0);
+  const Regs nothing(1, llvm::Constant::getNullValue(own->getType()));
+  llvm::Value* total = nullptr;
+  for (int64_t q = 0; q < ctas; ++q) {
+    llvm::Value* there = LoadGlobal(buffer, q * slot, nullptr, nothing, d, PtxInst::kLdShared)[0];
+    total = total ? Combined(op.s("kind"), d, total, there) : there;
+  }
+  Set(op.results[0], {total});
+}
+
 Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
+  if (fn_.type(op.operands[2]).depth == 1) {
+    EmitPushed(op);
+    return Done();
+  }
   const ir::Type& smem = fn_.type(op.operands[1]);
   const DType d = smem.dtype;
   const int64_t ctas = fn_.launch.cluster, parts = smem.depth;
@@ -122,13 +166,6 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     llvm::Value* has = b_.CreateICmpULT(rank, I32(ranks));
     return holds ? b_.CreateAnd(holds, has) : has;
   };
-  const auto combine = [&](llvm::Value* x, llvm::Value* y) -> llvm::Value* {
-    if (kind == "add") return ir::IsFloat(d) ? b_.CreateFAdd(x, y) : b_.CreateAdd(x, y);
-    const bool max = kind == "max";
-    CHECK(max || kind == "min", "cluster_reduce " + kind);
-    if (!ir::IsFloat(d)) return IntBinary(max ? OpKind::kMax : OpKind::kMin, x, y, d);
-    return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
-  };
   // `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
   // on: CTAs that begin with themselves do not all ask the same one at a time.
   const auto sum = [&](llvm::Value* from, llvm::Value* begin, const auto& where) {
@@ -151,7 +188,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
       }
       for (size_t i = 0; i < read[0].size(); ++i) {
         llvm::Value* total = read[0][i];
-        for (size_t q = 1; q < read.size(); ++q) total = combine(total, read[q][i]);
+        for (size_t q = 1; q < read.size(); ++q) total = Combined(kind, d, total, read[q][i]);
         out.push_back(total);
       }
     }

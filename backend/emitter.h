@@ -274,6 +274,8 @@ class Emitter {
   Result<void> EmitRearrange(const ir::Op& op);
   // emit_cluster.cc
   Result<void> EmitClusterReduce(const ir::Op& op);
+  void EmitPushed(const ir::Op& op);
+  llvm::Value* Combined(const std::string& kind, ir::DType d, llvm::Value* x, llvm::Value* y);
   void ReleaseToCluster(llvm::Value* barriers, int64_t number);
   void AcquireOfCluster(llvm::Value* barriers, int64_t number);
   llvm::Value* Shuffle(llvm::Value* v, int64_t lane_xor);

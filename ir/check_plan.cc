@@ -284,7 +284,8 @@ class Checker {
       Counts(fmt::format("token {}", id), token.arrivals, role);
     for (const auto& [id, pass] : p_.passes)
       Counts(fmt::format("pass {}", id), pass.arrivals, role);
-    for (const auto& [op, exchange] : p_.exchanges) Counts(names_[op], exchange.arrivals, role);
+    for (const auto& [op, exchange] : p_.exchanges)
+      Counts(names_[op], exchange.arrivals, exchange.barriers > 1 ? role : 1);
     for (const PlannedAccumulator& a : p_.accumulators)
       Counts(fmt::format("the accumulator of {}", names_[a.product]), a.arrivals, role);
   }

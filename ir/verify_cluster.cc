@@ -92,8 +92,12 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
       return Fail(kVerifyType, op,
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));
-  if (op.i("all", 0) != 0 && smem.depth != 1)
-    return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
+  if (op.i("all", 0) != 0 && smem.depth != 1) {  // a slot for what each CTA puts there
+    if (!tile.is_scalar())
+      return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
+    return (mbar.kind == TypeKind::kMbar && mbar.depth == 1) ||
+           Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<1>", Show(mbar)));
+  }
   const int64_t regs = tile.is_scalar() ? 1 : fn_.layouts[tile.layout].regs();
   // Of each thread as many registers in every part; the last parts may have less, or nothing.
   const int64_t of_all = scope.threads * static_cast<int64_t>(ByteSize(tile.dtype));

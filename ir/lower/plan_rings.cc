@@ -289,6 +289,16 @@ void ProgramPlanner::PlanExchanges() {
     if (op.kind != OpKind::kClusterReduce) continue;
     p_.cluster = cluster_;
     const auto layout = tiles_.layouts.find(op.operands[0]);
+    if (OwnerOf(id) < 0) sound_ = false;
+    if (layout == tiles_.layouts.end() && op.i("all", 0) != 0) {
+      // Others write to it as early as they like, and nobody says when: its bytes are nobody
+      // else's.
+      const Type type = Type::Smem(in_.type(op.results[0]).dtype, {1, kColumns},
+                                   {1, kColumns, kColumns, 0}, cluster_);
+      p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), 0, INT64_MAX),
+                          cluster_, 1, 1};
+      continue;
+    }
     const int64_t regs = layout == tiles_.layouts.end() ? 1 : layout->second.regs();
     const int64_t slices = op.i("slices", 0);
     const int64_t parts = slices > 0                                ? slices
@@ -302,7 +312,6 @@ void ProgramPlanner::PlanExchanges() {
     const int64_t rows = each * tiles_.threads() / kColumns;
     const Type type = Type::Smem(in_.type(op.results[0]).dtype, {rows, kColumns},
                                  {rows, kColumns, kColumns, 0}, parts);
-    if (OwnerOf(id) < 0) sound_ = false;
     const bool last = slices > 0 && exchanges == 1;
     const int64_t at = positions_.at(id), end = last ? INT64_MAX : at;
     const int64_t barriers = last ? kLastBarriers : slices > 0 ? kSliceBarriers : kExchangeBarriers;

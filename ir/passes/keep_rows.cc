@@ -47,6 +47,7 @@ constexpr int64_t kBufferAlign = 1024;
 // A load that several loops make: in each of them, the op.
 struct Kept {
   std::map<size_t, OpId> in;  // by loop
+  bool early = false;         // of one loop, and loaded in front of the first
 };
 
 struct Loops {
@@ -54,6 +55,7 @@ struct Loops {
   ValueId base;  // they begin `lo` behind it; invalid: behind 0
   int64_t lo = 0, step = 1, turns = 0;
   std::vector<Kept> kept;
+  std::vector<Kept> vectors;  // what later loops alone read: scales of columns
   BlockId body(const Function& fn, size_t i) const { return fn.ops[ids[i]].regions[0]; }
 };
 
@@ -73,6 +75,7 @@ class RowKeeper {
       const Rows rows = RowsOf(grid, loops);
       const std::optional<Choice> choice = Choose(loops, rows);
       if (!choice) continue;
+      if (fn_.ops[grid].i("cluster", 1) > 1) ReadEarly(loops, *choice);
       Say(loops, rows, *choice);
       if (choice->rows < rows.extent) Narrow(grid, rows, choice->rows);
       Unroll(fn_.ops[grid].regions[0], loops, *choice);
@@ -149,6 +152,10 @@ class RowKeeper {
       for (OpId id : fn_.blocks[loops.body(fn_, i)].ops) {
         const Op& op = fn_.ops[id];
         if (!IsReadOnlyLoad(fn_, op) || !Moves(loops, i, op)) continue;
+        if (fn_.type(op.results[0]).rank() < 2) {  // of vectors all rows read the same: caches do
+          loops.vectors.push_back({{{i, id}}, true});
+          continue;
+        }
         auto known = std::find_if(all.begin(), all.end(), [&](const Kept& k) {
           const auto& [first, load] = *k.in.begin();
           return Same(loops, first, fn_.ops[load].results[0], i, op.results[0]);
@@ -169,11 +176,13 @@ class RowKeeper {
       left.push_back(loops.ids[i]);
     }
     loops.ids = std::move(left);
-    for (Kept& k : loops.kept) {
-      std::map<size_t, OpId> in;
-      for (const auto& [i, load] : k.in) in[to.at(i)] = load;
-      k.in = std::move(in);
-    }
+    std::erase_if(loops.vectors, [&](const Kept& k) { return to.count(k.in.begin()->first) == 0; });
+    for (std::vector<Kept>* some : {&loops.kept, &loops.vectors})
+      for (Kept& k : *some) {
+        std::map<size_t, OpId> in;
+        for (const auto& [i, load] : k.in) in[to.at(i)] = load;
+        k.in = std::move(in);
+      }
   }
 
   bool Inside(const Loops& loops, size_t i, ValueId v) const {
@@ -219,8 +228,7 @@ class RowKeeper {
       if (!fixed && !moves) return false;
       moving += moves;
     }
-    // Of vectors all rows read the same: caches hold them.
-    return moving == 1 && fn_.type(load.results[0]).rank() >= 2;
+    return moving == 1;
   }
 
   // ---- rows ----------------------------------------------------------------------------------
@@ -366,7 +374,11 @@ class RowKeeper {
         placed += loops.turns * RoundUp(size, kBufferAlign);
         fits = fits && Stageable(load, rows, to);
       }
-      if (elements <= threads_hold * ThreadsFor(share(largest), lowering))
+      const int64_t threads = ThreadsFor(share(largest), lowering);
+      if (elements <= threads_hold * threads) return Choice{to, true, bytes};
+      // What the copy engine cannot bring would come from memory again: of a row that a CTA has
+      // alone threads hold half as much more.
+      if (!fits && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
         return Choice{to, true, bytes};
       if (fits && placed <= wanted) return Choice{to, false, placed};
       if (fits && placed <= most) last = Choice{to, false, placed};
@@ -386,9 +398,26 @@ class RowKeeper {
     return TmaAccess(fn_, load, cx_.target) && RereadLayout(tile);
   }
 
+  // CTAs that share a row wait for each other between its loops. What a loop behind that reads of
+  // vectors is on its way meanwhile, where registers hold it beside the row.
+  void ReadEarly(Loops& loops, const Choice& choice) const {
+    int64_t held = 0, largest = 0;
+    for (const std::vector<Kept>* some : {&loops.kept, &loops.vectors})
+      for (const Kept& k : *some) {
+        const int64_t elements = fn_.type(fn_.ops[k.in.begin()->second].results[0]).elements();
+        held += loops.turns * elements;
+        largest = std::max(largest, elements);
+      }
+    const TargetLowering& lowering = cx_.target.lowering;
+    const int64_t most = lowering.row_registers + lowering.row_registers / 8;
+    if (!choice.registers || held > most * ThreadsFor(largest, lowering)) return;
+    loops.kept.insert(loops.kept.end(), loops.vectors.begin(), loops.vectors.end());
+  }
+
   void Say(const Loops& loops, const Rows& rows, const Choice& choice) const {
     std::string tensors;
     for (const Kept& k : loops.kept) {
+      if (k.early) continue;
       const Param* p = fn_.param(fn_.ops[k.in.begin()->second].operands[0]);
       tensors += (tensors.empty() ? "`" : ", `") + p->name + "`";
     }
@@ -415,8 +444,9 @@ class RowKeeper {
       b.SetSpan(fn_.ops[id].at);
       for (int64_t turn = 0; turn < loops.turns; ++turn)
         for (size_t k = 0; k < loops.kept.size(); ++k)
-          if (loops.kept[k].in.begin()->first == i)
-            leaders[{k, turn}] = Lead(b, loops, i, loops.kept[k].in.at(i), turn, choice, out);
+          if (const auto [of, load] = *loops.kept[k].in.begin();
+              loops.kept[k].early ? i == 0 : of == i)
+            leaders[{k, turn}] = Lead(b, loops, of, load, turn, choice, out);
       Turns(b, loops, i, choice, leaders, forward, out);
     });
   }

@@ -143,15 +143,17 @@ class Split {
     }
   }
 
-  // A CTA's turns. Parts of one length, which is known, say so (ir/passes/keep_rows.cc).
+  // A CTA's turns. Parts of one length, which is known, say so (ir/passes/keep_rows.cc). The last
+  // turn of all may reach beyond the loop's end, as it does in one CTA.
   std::pair<ValueId, ValueId> PartOf(Builder& b, const Op& loop, ValueId z) const {
     const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
     const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
     int64_t all = 0;
+    const int64_t step = loop.i("step");
     if (!lo || !hi || __builtin_sub_overflow(*hi, *lo, &all) || all <= 0 ||
-        all % (loop.i("step") * ctas_) != 0)
+        CeilDiv(all, step) % ctas_ != 0)
       return TurnsOf(b, loop, z, ctas_);
-    const ValueId length = b.Int(all / ctas_);
+    const ValueId length = b.Int(CeilDiv(all, step) / ctas_ * step);
     const ValueId begin =
         b.Binary(OpKind::kAdd, loop.operands[0], b.Binary(OpKind::kMul, z, length));
     return {begin, b.Binary(OpKind::kAdd, begin, length)};

@@ -373,6 +373,12 @@ std::optional<Finding> CheckForm(const Function& fn, const warp_check::Program& 
                    fmt::format("`{}` uses what other CTAs read of a warp_cluster_reduce",
                                Info(fn.ops[*writes].kind).mnemonic),
                    {}};
+  if (const auto meets = warp_check::MeetsPushed(fn))
+    return Finding{&warp_check::kWarpForm,
+                   fn.ops[*meets].at,
+                   fmt::format("`{}` uses bytes that other CTAs write when they like",
+                               Info(fn.ops[*meets].kind).mnemonic),
+                   {}};
   return std::nullopt;
 }
 

@@ -21,9 +21,11 @@ class Unfolder {
         alone_(how == Unfold::kAlone),
         ctas_(alone_ ? 1 : fn.launch.cluster),
         maps_(size_t(ctas_)) {
-    for (const Op& op : fn.ops)
-      if (op.kind == OpKind::kWarpClusterReduce)
-        exchanged_.insert({op.operands[1], op.operands[2]});
+    for (const Op& op : fn.ops) {
+      if (op.kind != OpKind::kWarpClusterReduce) continue;
+      exchanged_.insert({op.operands[1], op.operands[2]});
+      if (IsPushed(fn, op)) pushed_[op.operands[2]] = fn.ops[fn.blocks[op.block].parent].i("warps");
+    }
   }
 
   OneCta Run() {
@@ -138,11 +140,12 @@ class Unfolder {
       Made(out_.fn.values[v].def, id);
       return v;
     };
-    const auto store = [&](int64_t part) {
-      const std::vector<ValueId> operands = {At(op.operands[0], cta), At(op.operands[1], cta),
+    const auto store_at = [&](int64_t to, int64_t part) {
+      const std::vector<ValueId> operands = {At(op.operands[0], cta), At(op.operands[1], to),
                                              number(part)};
       Made(b.Add(OpKind::kSmemStore, operands, {}), id);
     };
+    const auto store = [&](int64_t part) { store_at(cta, part); };
     const auto load = [&](int64_t from, int64_t part) {
       const std::vector<ValueId> operands = {At(op.operands[1], from), number(part)};
       Made(b.Add(OpKind::kSmemLoad, operands, {tile}), id);
@@ -164,7 +167,24 @@ class Unfolder {
       const std::vector<ValueId> operands = {At(op.operands[2], cta), number(0), number(barrier)};
       Made(b.Add(OpKind::kMbarWait, operands, {}), id);
     };
+    const auto unknown = [&] {  // nobody knows what comes of it
+      const Attrs attrs = {
+          {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};
+      const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)},
+                                 {from_.type(op.results[0])}, attrs);
+      Made(result, id);
+      maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
+    };
     const int64_t parts = smem.depth;
+    if (pushed_.count(op.operands[2]) > 0) {  // as if all threads of all warps did it
+      for (int64_t to = 0; to < ctas_; ++to) store_at(to, cta);
+      for (int64_t part = 1; alone_ && part < parts; ++part) store(part);
+      arrive(0);
+      wait(0);
+      for (int64_t part = 0; part < parts; ++part) load(cta, part);
+      unknown();
+      return;
+    }
     for (int64_t part = 0; part < parts; ++part) store(part);
     arrive(0);
     wait(0);
@@ -191,13 +211,7 @@ class Unfolder {
     if (last == 0 && alone_) read_late_.push_back(id);
     if (last > 0)  // Alone: what others read until here. Together: whoever comes behind may write.
       for (int64_t part = 0; part < parts; ++part) alone_ ? load(0, part) : store(part);
-    // Nobody knows what comes of it.
-    const Attrs attrs = {
-        {"kind", std::string("sum")}, {"axis", int64_t{0}}, {"scratch", int64_t{-1}}};
-    const Type& made = from_.type(op.results[0]);
-    const OpId result = b.Add(OpKind::kWarpReduce, {At(op.operands[0], cta)}, {made}, attrs);
-    Made(result, id);
-    maps_[static_cast<size_t>(cta)][op.results[0]] = out_.fn.ops[result].results[0];
+    unknown();
   }
 
   // What others may still read when a role ends.
@@ -264,7 +278,9 @@ class Unfolder {
       }
       case OpKind::kMbarInit: {
         const bool all = op.i("cluster", 0) != 0 && !alone_;
-        Set(&attrs, "count", op.i("count") * (all ? Cluster() : 1));
+        const auto pushed = pushed_.find(op.operands[0]);
+        Set(&attrs, "count", pushed != pushed_.end() ? pushed->second * ctas_
+                                                     : op.i("count") * (all ? Cluster() : 1));
         Drop(&attrs, "cluster");
         break;
       }
@@ -326,13 +342,19 @@ class Unfolder {
   const bool alone_;
   const int64_t ctas_;
   std::vector<Map> maps_;        // by CTA
-  std::set<ValueId> exchanged_;  // buffers and barriers of warp_cluster_reduce
+  std::set<ValueId> exchanged_;         // buffers and barriers of warp_cluster_reduce
+  std::map<ValueId, int64_t> pushed_;   // barriers of what is pushed: warps of the role
   OneCta out_;
   std::vector<OpId> read_late_;  // exchanges whose buffers others read until their role ends
   bool roles_ = false;
 };
 
 }  // namespace
+
+bool IsPushed(const Function& fn, const Op& op) {
+  return op.kind == OpKind::kWarpClusterReduce && op.i("all", 0) != 0 &&
+         fn.type(op.operands[2]).depth == 1;
+}
 
 OneCta AsOneCta(const Function& fn, Unfold how) { return Unfolder(fn, how).Run(); }
 
@@ -389,8 +411,43 @@ std::optional<OpId> WritesExchanged(const Function& fn) {
     for (ValueId v : op.operands)
       if (fn.type(v).kind == TypeKind::kSmem && meets(bytes(v).first, bytes(v).second)) return id;
     if (op.i("scratch", -1) >= 0 && meets(op.i("scratch"), op.i("scratch") + 1)) return id;
-    if (op.kind == OpKind::kWarpClusterReduce && fn.type(op.operands[2]).depth == 1)
+    if (op.kind == OpKind::kWarpClusterReduce && op.i("slices", 0) > 0 &&
+        fn.type(op.operands[2]).depth == 1)
       kept[RoleOf(fn, id)] = bytes(op.operands[1]);
+  }
+  return std::nullopt;
+}
+
+std::optional<OpId> MeetsPushed(const Function& fn) {
+  struct Bytes {
+    int64_t begin = 0, end = 0;
+    OpId alloc, op;
+  };
+  std::vector<Bytes> pushed;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (!IsPushed(fn, op)) continue;
+    const OpId alloc = fn.values[op.operands[1]].def;
+    const Type& type = fn.type(op.operands[1]);
+    const int64_t begin = fn.ops[alloc].i("offset");
+    pushed.push_back({begin, begin + type.depth * SmemBytes(type.smem, type.dtype), alloc, id});
+  }
+  for (OpId id : pushed.empty() ? std::vector<OpId>() : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    for (const Bytes& bytes : pushed) {
+      if (id == bytes.op || id == bytes.alloc) continue;
+      // What a scratch area takes lies behind it.
+      if (op.attr("scratch") && op.i("scratch") >= 0 && op.i("scratch") < bytes.end) return id;
+      if (op.kind == OpKind::kSmemAlloc || op.kind == OpKind::kMbarAlloc) {
+        const Type& type = fn.type(op.results[0]);
+        const int64_t size = op.kind == OpKind::kMbarAlloc
+                                 ? 8 * type.depth
+                                 : type.depth * SmemBytes(type.smem, type.dtype);
+        if (op.i("offset") < bytes.end && op.i("offset") + size > bytes.begin) return id;
+      }
+      for (ValueId v : op.operands)
+        if (v == fn.ops[bytes.alloc].results[0]) return id;
+    }
   }
   return std::nullopt;
 }

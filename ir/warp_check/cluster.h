@@ -38,8 +38,14 @@ OneCta AsOneCta(const Function& fn, Unfold how = Unfold::kCluster);
 // anything else, is a straight line, at whose end each CTA writes its whole buffer in the name of
 // whoever comes behind. A wait inside is for arrivals inside, which every CTA makes
 // once it comes there, and alone it does: so together they end.
+//
+// A number that each CTA puts into the buffers of all (IsPushed) may come as early as another CTA
+// is there. No barrier says that its bytes are free, so nothing else may have them (MeetsPushed).
 bool SharesCopies(const Function& fn);
 bool Exchanges(const Function& fn);
+bool IsPushed(const Function& fn, const Op& op);
+// An op that has something to do with the bytes of such a buffer and is not its exchange.
+std::optional<OpId> MeetsPushed(const Function& fn);
 // An op that touches barriers of a warp_cluster_reduce of which it is none, or a second one of them
 // at the same barriers.
 std::optional<OpId> MeetsExchange(const Function& fn);

@@ -72,5 +72,29 @@ TEST_F(RowLoopsTest, LogSumExp) {
          {32, 512, 519}});
 }
 
+// Few long rows are shared by CTAs in parts of one length, read once; many have a CTA each, and
+// short ones no choice.
+TEST_F(RowLoopsTest, SharesOfLongRows) {
+  const auto shares = [&](int64_t rows, int64_t columns) {
+    const TuneChoice choice =
+        ChooseTunes(loaded_, signature_, Of({{"R", rows}, {"C", columns}, {"eps", 1e-5}}), {},
+                    nullptr);
+    EXPECT_EQ(choice.why_not, "");
+    const auto value = choice.values.find("SHARES");
+    const auto best = std::find_if(
+        choice.lowered.begin(), choice.lowered.end(),
+        [&](const TunePoint& point) { return point.values == choice.values; });
+    return std::pair(value == choice.values.end() ? 1 : std::get<int64_t>(value->second),
+                     best == choice.lowered.end() ? 1 : best->split);
+  };
+  Load("std/norm.tile", "rmsnorm");
+  EXPECT_EQ(shares(14, 101560), (std::pair<int64_t, int64_t>(8, 8)));
+  EXPECT_EQ(shares(4096, 16384).first, 1);
+  EXPECT_EQ(shares(14, 1000).first, 1);
+  Load("std/norm.tile", "layernorm");
+  EXPECT_EQ(shares(47, 22568), (std::pair<int64_t, int64_t>(8, 8)));
+  EXPECT_EQ(shares(16384, 4096).first, 1);
+}
+
 }  // namespace
 }  // namespace tilec::api

@@ -227,5 +227,30 @@ TEST(ClusterReduce, RulesOfWarps) {
   ExpectRejected(inside, "directly in a role");
 }
 
+// A number for all CTAs: a slot for each of them, one barrier.
+TEST(ClusterReduce, RulesOfNumbersForAll) {
+  const auto number = [](const std::string& smem, const std::string& mbar) {
+    std::string text = Warps(smem, mbar);
+    const auto put = [&](const std::string& from, const std::string& to) {
+      for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1))
+        text.replace(at, from.size(), to);
+    };
+    put("f32[64, 32]#0", "f32");
+    put("{kind = \"add\"}", "{kind = \"add\", all = 1}");
+    return text;
+  };
+  const std::string slots = "smem<f32[1, 32], rows=1, cols=32, panel=32, swizzle=0, depth=8>";
+  Parsed(number(slots, "mbar<1>"));
+  Parsed(number("smem<f32[4, 32], rows=4, cols=32, panel=32, swizzle=0, depth=1>", "mbar<3>"));
+  ExpectRejected(number(slots, "mbar<3>"), "not mbar<1>");
+  ExpectRejected(
+      number("smem<f32[1, 32], rows=1, cols=32, panel=32, swizzle=0, depth=4>", "mbar<1>"),
+      "1 or 8 parts");
+  std::string tile = Warps("smem<f32[8, 32], rows=8, cols=32, panel=32, swizzle=0, depth=8>",
+                           "mbar<1>");
+  tile.replace(tile.find("{kind = \"add\"}"), 14, "{kind = \"add\", all = 1}");
+  ExpectRejected(tile, "all read it whole");
+}
+
 }  // namespace
 }  // namespace tilec::ir

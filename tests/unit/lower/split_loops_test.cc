@@ -127,6 +127,15 @@ TEST(SplitLoops, PartsOfOneLengthAreReadOnce) {
   EXPECT_EQ(Count(after, OpKind::kLoad), 4 + 1);
   for (const char* tensor : {"Y", "S"})
     EXPECT_EQ(Made(before, tensor, 5, 512), Made(after, tensor, 5, 512));
+  // Of 500 columns there are 16 turns, the last of which hangs over: so it did in one CTA.
+  const Function over = Parsed(With(text, "512", "500"));
+  Function parts = InParts(over, 4);
+  PassContext again{diags, H200(), 0};
+  ASSERT_TRUE(KeepRows(parts, again).ok());
+  ExpectVerified(parts);
+  EXPECT_EQ(Count(parts, OpKind::kLoad), 4 + 1);
+  for (const char* tensor : {"Y", "S"})
+    EXPECT_EQ(Made(over, tensor, 5, 500), Made(parts, tensor, 5, 500));
   // 480 columns are 15 turns, not the same for all.
   Function uneven = InParts(Parsed(With(text, "512", "480")), 4);
   PassContext none{diags, H200(), 0};
@@ -191,6 +200,96 @@ TEST(SplitLoops, CtasAreProvedTogether) {
     EXPECT_NE(Said(broken), "");
   }
   EXPECT_EQ(meetings, 2);
+}
+
+// The same with one row to a tile, whose sums are numbers, and columns scaled in the last loop.
+std::string OneRow(int columns) {
+  std::string text = kLongRows;
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"f32[2]", "f32[1]"}, {"[2, 32]", "[1, 32]"}, {"[2, 1]", "[1, 1]"},
+           {"sizes = [2]", "sizes = [1]"}, {"steps = [2]", "steps = [1]"},
+           {"%2 = constant {value = 2}", "%2 = constant {value = 1}"},
+           {"for %0, %C", "for %0, %end"}, {"min %ce, %C", "min %ce, %end"},
+           {"[R, C] align=16 stride_align=4 contiguous=1 last_align=1",
+            "[R, " + std::to_string(columns) +
+                "] align=16 stride_align=16 contiguous=1 last_align=4"},
+           {"  param dim %R", "  param tensor %G: tensor<f32, 1> in [" + std::to_string(columns) +
+                                  "] align=16 stride_align=16 contiguous=1 last_align=4\n"
+                                  "  param dim %R"},
+           {"    %2 = ", "    %end = constant {value = " + std::to_string(columns) +
+                             "} : i64\n    %2 = "},
+           {"        %y = add %x2, %all : f32[1, 32]\n",
+            "        %y0 = add %x2, %all : f32[1, 32]\n"
+            "        %g = load %G, %c2 {modes = \"r\", sizes = [32]} : f32[32]\n"
+            "        %gr = reshape %g : f32[1, 32]\n"
+            "        %y = mul %y0, %gr : f32[1, 32]\n"}})
+    text = With(text, from, to);
+  return text;
+}
+
+// What the last loop reads of a vector is on its way while CTAs wait for each other; alone nobody
+// waits, and it is read where it is used.
+TEST(SplitLoops, VectorsAreReadBeforeTheExchange) {
+  const auto early = [](Function fn) {
+    DiagSink diags;
+    PassContext cx{diags, H200(), 0};
+    EXPECT_TRUE(KeepRows(fn, cx).ok());
+    EXPECT_EQ(cx.changes, 1);
+    ExpectVerified(fn);
+    size_t last = 0, at = 0, meets = 0;
+    for (OpId id : OpsInOrder(fn)) {
+      ++at;
+      const Op& op = fn.ops[id];
+      if (op.kind == OpKind::kLoad && fn.param(op.operands[0])->name == "G") last = at;
+      if (op.kind == OpKind::kReduce && meets == 0) meets = at;
+    }
+    EXPECT_GT(last, 0u);
+    return last < meets;
+  };
+  const Function fn = Parsed(OneRow(512));
+  EXPECT_FALSE(early(fn));
+  EXPECT_TRUE(early(InParts(fn, 4)));
+}
+
+// A number that all CTAs get is sent to them, and no barrier says when: its bytes are nobody
+// else's.
+TEST(SplitLoops, NumbersAreSentToBytesOfTheirOwn) {
+  Function parts = Parsed(OneRow(512));
+  const std::optional<Obstacle> obstacle = SplitLoopsOfRows(parts, 4, H200());
+  ASSERT_FALSE(obstacle) << obstacle->why;
+  DiagSink diags;
+  const Result<Function> made = Sequentialize(parts, H200(), {}, diags);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(Said(*made), "");
+  std::vector<OpId> sent, initialized;
+  for (OpId id : OpsInOrder(*made)) {
+    const Op& op = made->ops[id];
+    if (op.kind == OpKind::kMbarInit) initialized.push_back(id);
+    if (op.kind != OpKind::kWarpClusterReduce) continue;
+    EXPECT_EQ(made->type(op.operands[2]).depth, 1);
+    EXPECT_EQ(made->type(op.operands[1]).depth, 4);
+    sent.push_back(id);
+  }
+  ASSERT_EQ(sent.size(), 2u);
+  for (OpId id : initialized) EXPECT_EQ(made->ops[id].i("count"), 1);
+  Function broken = *made;
+  const auto alloc = [&](size_t i) {
+    return broken.values[broken.ops[sent[i]].operands[1]].def;
+  };
+  broken.ops[alloc(1)].set("offset", broken.ops[alloc(0)].i("offset"));
+  EXPECT_NE(Said(broken).find("other CTAs write"), std::string::npos) << Said(broken);
+  Function scratch = *made;
+  for (OpId id : OpsInOrder(scratch))
+    if (scratch.ops[id].kind == OpKind::kWarpReduce)
+      scratch.ops[id].set("scratch", int64_t{0});
+  EXPECT_NE(Said(scratch).find("other CTAs write"), std::string::npos) << Said(scratch);
+  for (OpId id : OpsInOrder(*made)) {
+    Function apart = *made;
+    Op& op = apart.ops[id];
+    if (op.kind != OpKind::kClusterSync) continue;
+    std::erase(apart.blocks[op.block].ops, id);
+    EXPECT_NE(Said(apart), "");
+  }
 }
 
 }  // namespace
