@@ -7,6 +7,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/reshaped_layout.h"
 
 namespace tilec::ir {
 
@@ -155,6 +156,11 @@ void Emitter::Rearrange_(const Op& op) {
   const ValueId result = op.results[0];
   const ValueId tile = Tile(op.operands[0]);
   const Type to = in_.type(result);
+  const Type from = out_.type(tile);
+  if (KeepsNumbers(in_, op) && !from.shape.empty() && !WarpType(result).shape.empty() &&
+      ReshapedRegisters(out_.layout(tile), from.shape, plan_.layouts.at(result),
+                        WarpType(result).shape))
+    return Bind(result, b_.Value(OpKind::kWarpReshape, {tile}, WarpType(result)));
   std::vector<int64_t> strides;
   for (size_t d = 0; d < to.shape.size(); ++d)
     if (to.shape[d] != 1) strides.push_back(op.ints("strides")[d]);
