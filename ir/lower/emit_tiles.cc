@@ -40,6 +40,25 @@ void Emitter::WantScratch(OpId op, int64_t bytes) {
 
 // The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,
 // or a trip through shared memory.
+namespace {
+constexpr int kFewSteps = 4;
+
+// Positions and constants, and what few ops make of them: made again where others need them, they
+// cost less than threads that give them to one another.
+bool MadeOfPositions(const Function& fn, ValueId v, int steps) {
+  if (fn.type(v).shape.empty()) return true;
+  const Op* def = fn.def(v);
+  if (!def || steps == 0) return false;
+  if (def->kind == OpKind::kConstant || def->kind == OpKind::kWarpIota) return true;
+  if (def->kind == OpKind::kWarpBroadcast && def->ints("axes").empty()) return true;
+  return Info(def->kind).elementwise() && std::all_of(def->operands.begin(), def->operands.end(),
+                                                      [&](ValueId operand) {
+                                                        return MadeOfPositions(fn, operand,
+                                                                               steps - 1);
+                                                      });
+}
+}  // namespace
+
 ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
   const Type from = out_.type(warp);
   if (from.shape.empty() || out_.layout(warp) == layout) return warp;
@@ -50,6 +69,12 @@ ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
     const bool remake = source.kind == OpKind::kConstant || source.kind == OpKind::kWarpIota ||
                         (source.kind == OpKind::kWarpBroadcast && source.ints("axes").empty());
     if (remake) return b_.Value(source.kind, source.operands, to, source.attrs);
+    if (MadeOfPositions(out_, warp, kFewSteps) &&
+        ConvertScratchBytes(from, out_.layout(warp), layout) > 0) {
+      std::vector<ValueId> operands;
+      for (ValueId v : source.operands) operands.push_back(InLayout(v, layout));
+      return b_.Value(source.kind, std::move(operands), to, source.attrs);
+    }
   }
   const Layout old = out_.layout(warp);
   const OpId op = b_.Add(OpKind::kConvert, {warp}, {to}, {{"scratch", int64_t{-1}}});
