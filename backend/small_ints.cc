@@ -100,13 +100,13 @@ constexpr const char* kBehindMagic = "tilec.behind_magic";
 
 llvm::Value* LessMagic(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairForm& form) {
   llvm::Value* pair = Less(b, x, by, form);
-  auto* call = pair && (form.half || form.bf16_arithmetic) ? llvm::dyn_cast<llvm::CallInst>(pair)
-                                                            : nullptr;
+  auto* call =
+      pair && (form.half || form.bf16_arithmetic) ? llvm::dyn_cast<llvm::CallInst>(pair) : nullptr;
   if (call)
-    call->setMetadata(kBehindMagic,
-                      llvm::MDNode::get(b.getContext(),
-                                        llvm::ConstantAsMetadata::get(b.getInt32(
-                                            static_cast<uint32_t>(by)))));
+    call->setMetadata(
+        kBehindMagic,
+        llvm::MDNode::get(b.getContext(),
+                          llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(by)))));
   return pair;
 }
 
@@ -217,8 +217,7 @@ llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hig
     llvm::Value* both = b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
                                           {word[0], word[1], b.getInt32(kLowHalves)});
     const auto bits = static_cast<uint32_t>(mask->getZExtValue());
-    return CallPtx(b, PtxInst::kAndOr,
-                   {both, b.getInt32(bits * kBoth), b.getInt32(magic * kBoth)});
+    return CallPtx(b, PtxInst::kAndOr, {both, b.getInt32(bits * kBoth), b.getInt32(magic * kBoth)});
   }
   return b.CreateOr(b.CreateOr(low, b.getInt32(magic * kBoth)), b.CreateShl(high, 16));
 }
@@ -257,9 +256,8 @@ void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
   for (llvm::Value* v : *x) from.push_back(BehindMagic(v));
   for (llvm::Value* v : *y) by.push_back(BehindMagic(v));
   const auto alike = [](const std::vector<Behind>& all) {
-    return std::all_of(all.begin(), all.end(), [&](const Behind& one) {
-      return one.pair && one.less == all.front().less;
-    });
+    return std::all_of(all.begin(), all.end(),
+                       [&](const Behind& one) { return one.pair && one.less == all.front().less; });
   };
   if (from.empty() || !alike(from) || !alike(by)) return;
   // (x − c) − (y − d) = x − (y + (c − d)); of bits below 2ⁿ⁺¹ one more is the next number.

@@ -29,9 +29,8 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
                              const PairForm& form);
 
 // Of a difference x − y of integers that SmallIntsToPair made, all of one kind: the magic bits that
-// it subtracted of both cancel, so they stay, and each pair of x costs one subtraction less. Nothing
-// happens to others.
-void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
-                  std::vector<llvm::Value*>* y);
+// it subtracted of both cancel, so they stay, and each pair of x costs one subtraction less.
+// Nothing happens to others.
+void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x, std::vector<llvm::Value*>* y);
 
 }  // namespace tilec::backend

@@ -51,11 +51,9 @@ bool MadeOfPositions(const Function& fn, ValueId v, int steps) {
   if (!def || steps == 0) return false;
   if (def->kind == OpKind::kConstant || def->kind == OpKind::kWarpIota) return true;
   if (def->kind == OpKind::kWarpBroadcast && def->ints("axes").empty()) return true;
-  return Info(def->kind).elementwise() && std::all_of(def->operands.begin(), def->operands.end(),
-                                                      [&](ValueId operand) {
-                                                        return MadeOfPositions(fn, operand,
-                                                                               steps - 1);
-                                                      });
+  return Info(def->kind).elementwise() &&
+         std::all_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId operand) { return MadeOfPositions(fn, operand, steps - 1); });
 }
 }  // namespace
 

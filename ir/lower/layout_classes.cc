@@ -207,9 +207,9 @@ void LayoutClasses::FollowReshapes(const std::vector<OpId>& order,
       if (op.kind != OpKind::kRearrange || !IsTile(op.operands[0]) || !IsTile(op.results[0]) ||
           !KeepsNumbers(fn_, op) || !lies(op.results[0]))
         continue;
-      if (const std::optional<Layout> cut = CutLayout(decided->at(Find(op.results[0])),
-                                                      Squeezed(fn_.type(op.results[0]).shape),
-                                                      Squeezed(fn_.type(op.operands[0]).shape)))
+      if (const std::optional<Layout> cut =
+              CutLayout(decided->at(Find(op.results[0])), Squeezed(fn_.type(op.results[0]).shape),
+                        Squeezed(fn_.type(op.operands[0]).shape)))
         grown = follow(op.operands[0], *cut) || grown;
     }
     // What they are broadcast from, and what that is the transpose of.

@@ -141,9 +141,9 @@ int64_t LoadsTogether(const Function& fn, int64_t held) {
     if (loads.first >= kWindow) together += loads.second;
   return std::clamp<int64_t>(together - held, 0, kMost);
 }
-// Such a window in turns of a loop: the assembler has the loads of a turn in flight under the end of
-// the one before. (A causal convolution of three taps, tile after tile: 24 to 192 bytes
-// spilled with 40 to 64 registers.)
+// Such a window in turns of a loop: the assembler has the loads of a turn in flight under the end
+// of the one before. (A causal convolution of three taps, tile after tile: 24 to 192 bytes spilled
+// with 40 to 64 registers.)
 bool WindowsInTurns(const Function& fn) {
   constexpr int64_t kWindow = 3;
   std::map<std::pair<uint32_t, uint32_t>, int64_t> of;  // by place in the source
@@ -158,9 +158,9 @@ bool WindowsInTurns(const Function& fn) {
 // with 56.)
 int64_t ShiftedLoads(const Function& fn) {
   constexpr int64_t kShifted = 4;
-  return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
-           return op.kind == OpKind::kGLoad && op.i("shifted", 0) != 0;
-         })
+  return std::any_of(
+             fn.ops.begin(), fn.ops.end(),
+             [](const Op& op) { return op.kind == OpKind::kGLoad && op.i("shifted", 0) != 0; })
              ? kShifted
              : 0;
 }
@@ -242,9 +242,9 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   if (combined > kOfOneCta) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
-  const int64_t needed =
-      scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
-                : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
+  const int64_t needed = scattered
+                             ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
+                             : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
   const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
   const int64_t registers = std::max<int64_t>(
       32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));

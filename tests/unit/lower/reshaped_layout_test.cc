@@ -51,7 +51,8 @@ TEST(ReshapedLayout, DigitsThatCrossACutDoNot) {
 TEST(ReshapedLayout, WhatWouldHaveToMoveIsSeen) {
   const Layout rows = *ParseLayout("t(64:0*1 2:-) r(32:1*1)", 2);
   EXPECT_FALSE(ReshapedRegisters(rows, {64, 32}, Fragment(), {64, 32}));
-  EXPECT_TRUE(ReshapedRegisters(rows, {64, 32}, *CutLayout(rows, {64, 32}, {64, 4, 8}), {64, 4, 8}));
+  EXPECT_TRUE(
+      ReshapedRegisters(rows, {64, 32}, *CutLayout(rows, {64, 32}, {64, 4, 8}), {64, 4, 8}));
 }
 
 // Bytes of eight one-bit weights each, beside A [16, 64].
