@@ -158,9 +158,9 @@ bool WindowsInTurns(const Function& fn) {
 // with 56.)
 int64_t ShiftedLoads(const Function& fn) {
   constexpr int64_t kShifted = 4;
-  return std::any_of(
-             fn.ops.begin(), fn.ops.end(),
-             [](const Op& op) { return op.kind == OpKind::kGLoad && op.i("shifted", 0) != 0; })
+  return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
+           return op.kind == OpKind::kGLoad && op.i("shifted", 0) != 0;
+         })
              ? kShifted
              : 0;
 }
@@ -242,9 +242,9 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   if (combined > kOfOneCta) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
-  const int64_t needed = scattered
-                             ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
-                             : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
+  const int64_t needed =
+      scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
+                : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
   const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
   const int64_t registers = std::max<int64_t>(
       32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));
