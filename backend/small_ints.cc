@@ -111,13 +111,13 @@ llvm::Value* LessMagic(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const P
 }
 
 // A half of such a pair: the bits that it was before the last step, and what that subtracted.
-struct Behind {
+struct MagicHalf {
   llvm::Value* pair = nullptr;
   bool high = false;
   int64_t less = 0;
 };
 
-Behind BehindMagic(llvm::Value* half) {
+MagicHalf HalfBehindMagic(llvm::Value* half) {
   llvm::Value *word = nullptr, *pair = nullptr;
   uint64_t by = 0;
   if (!match(half, m_Trunc(m_Value(word)))) return {};
@@ -252,18 +252,18 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
 
 void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
                   std::vector<llvm::Value*>* y) {
-  std::vector<Behind> from, by;
-  for (llvm::Value* v : *x) from.push_back(BehindMagic(v));
-  for (llvm::Value* v : *y) by.push_back(BehindMagic(v));
-  const auto alike = [](const std::vector<Behind>& all) {
+  std::vector<MagicHalf> from, by;
+  for (llvm::Value* v : *x) from.push_back(HalfBehindMagic(v));
+  for (llvm::Value* v : *y) by.push_back(HalfBehindMagic(v));
+  const auto alike = [](const std::vector<MagicHalf>& all) {
     return std::all_of(all.begin(), all.end(),
-                       [&](const Behind& one) { return one.pair && one.less == all.front().less; });
+                       [&](const MagicHalf& one) { return one.pair && one.less == all.front().less; });
   };
   if (from.empty() || !alike(from) || !alike(by)) return;
   // (x − c) − (y − d) = x − (y + (c − d)); of bits below 2ⁿ⁺¹ one more is the next number.
   const int64_t more = from.front().less - by.front().less;
   if (more != 0 && more != 1) return;
-  const auto half = [&](const Behind& of, int64_t plus) {
+  const auto half = [&](const MagicHalf& of, int64_t plus) {
     llvm::Value* word = of.pair;
     if (plus != 0) word = b.CreateAdd(word, b.getInt32(kBoth));
     return b.CreateTrunc(of.high ? b.CreateLShr(word, 16) : word, b.getInt16Ty());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ir/isa.h"
@@ -142,13 +143,16 @@ int64_t LoadsTogether(const Function& fn, int64_t held) {
   return std::clamp<int64_t>(together - held, 0, kMost);
 }
 // Such a window in turns of a loop: the assembler has the loads of a turn in flight under the end
-// of the one before. (A causal convolution of three taps, tile after tile: 24 to 192 bytes spilled
-// with 40 to 64 registers.)
+// of the one before. (A causal convolution of two or three taps, tile after tile: 24 to 192 bytes
+// spilled with 40 to 64 registers.)
 bool WindowsInTurns(const Function& fn) {
-  constexpr int64_t kWindow = 3;
-  std::map<std::pair<uint32_t, uint32_t>, int64_t> of;  // by place in the source
+  constexpr int64_t kWindow = 2;
+  std::map<std::tuple<BlockId, uint32_t, uint32_t>, int64_t> of;  // by turn and place in the source
   for (const Op& op : fn.ops) {
-    if (op.kind == OpKind::kGLoad && InLoop(fn, op) && ++of[{op.at.begin, op.at.end}] >= kWindow)
+    if (op.kind != OpKind::kGLoad || !fn.type(op.results[0]).layout.valid()) continue;
+    const OpId turn = fn.blocks[op.block].parent;
+    if (turn.valid() && IsLoop(fn.ops[turn].kind) && !ForAnotherTurn(fn, op) &&
+        ++of[{op.block, op.at.begin, op.at.end}] >= kWindow)
       return true;
   }
   return false;
