@@ -256,8 +256,9 @@ void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
   for (llvm::Value* v : *x) from.push_back(HalfBehindMagic(v));
   for (llvm::Value* v : *y) by.push_back(HalfBehindMagic(v));
   const auto alike = [](const std::vector<MagicHalf>& all) {
-    return std::all_of(all.begin(), all.end(),
-                       [&](const MagicHalf& one) { return one.pair && one.less == all.front().less; });
+    return std::all_of(all.begin(), all.end(), [&](const MagicHalf& one) {
+      return one.pair && one.less == all.front().less;
+    });
   };
   if (from.empty() || !alike(from) || !alike(by)) return;
   // (x − c) − (y − d) = x − (y + (c − d)); of bits below 2ⁿ⁺¹ one more is the next number.

@@ -43,8 +43,9 @@ void Emitter::WantScratch(OpId op, int64_t bytes) {
 namespace {
 constexpr int kFewSteps = 4;
 
-// Positions and constants, and what few ops make of them: made again where others need them, they
-// cost less than threads that give them to one another.
+// Positions and constants, and what few ops make of them: integers made again where others need them
+// cost less than threads that give them to one another. (Floats are left: exponentials are among
+// them.)
 bool MadeOfPositions(const Function& fn, ValueId v, int steps) {
   if (fn.type(v).shape.empty()) return true;
   const Op* def = fn.def(v);
@@ -67,7 +68,7 @@ ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
     const bool remake = source.kind == OpKind::kConstant || source.kind == OpKind::kWarpIota ||
                         (source.kind == OpKind::kWarpBroadcast && source.ints("axes").empty());
     if (remake) return b_.Value(source.kind, source.operands, to, source.attrs);
-    if (MadeOfPositions(out_, warp, kFewSteps) &&
+    if (IsInteger(from.dtype) && MadeOfPositions(out_, warp, kFewSteps) &&
         ConvertScratchBytes(from, out_.layout(warp), layout) > 0) {
       std::vector<ValueId> operands;
       for (ValueId v : source.operands) operands.push_back(InLayout(v, layout));
