@@ -43,9 +43,9 @@ void Emitter::WantScratch(OpId op, int64_t bytes) {
 namespace {
 constexpr int kFewSteps = 4;
 
-// Positions and constants, and what few ops make of them: integers made again where others need them
-// cost less than threads that give them to one another. (Floats are left: exponentials are among
-// them.)
+// Positions and constants, and what few ops make of them: integers made again where others need
+// them cost less than threads that give them to one another. (Floats are left: exponentials are
+// among them.)
 bool MadeOfPositions(const Function& fn, ValueId v, int steps) {
   if (fn.type(v).shape.empty()) return true;
   const Op* def = fn.def(v);
