@@ -295,9 +295,14 @@ Regs Emitter::InPairs(OpKind kind, const Regs& x, const Regs& y, DType d) {
   return Unpack(out, d, x.size());
 }
 
-// A shift by fewer bits than there are: nothing need be asked of its count, tile by tile.
+// A shift by fewer bits than there are: nothing need be asked of each element's count. (One that all
+// elements share is asked about once.)
 bool Emitter::ShiftsWithin(const ir::Op& op) const {
   if (op.kind != OpKind::kShl && op.kind != OpKind::kShr) return false;
+  const ir::Op* count = fn_.def(op.operands[1]);
+  if (fn_.type(op.operands[1]).shape.empty() ||
+      (count && count->kind == OpKind::kWarpBroadcast && count->ints("axes").empty()))
+    return false;
   const ir::KnownRange by = ir::RangeOf(fn_, op.operands[1]);
   return by && by->least >= 0 && by->most < ir::Info(fn_.type(op.results[0]).dtype).bits;
 }
