@@ -295,8 +295,8 @@ Regs Emitter::InPairs(OpKind kind, const Regs& x, const Regs& y, DType d) {
   return Unpack(out, d, x.size());
 }
 
-// A shift by fewer bits than there are: nothing need be asked of each element's count. (One that all
-// elements share is asked about once.)
+// A shift by fewer bits than there are: nothing need be asked of each element's count. (One that
+// all elements share is asked about once.)
 bool Emitter::ShiftsWithin(const ir::Op& op) const {
   if (op.kind != OpKind::kShl && op.kind != OpKind::kShr) return false;
   const ir::Op* count = fn_.def(op.operands[1]);

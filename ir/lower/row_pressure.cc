@@ -142,9 +142,9 @@ int64_t LoadsTogether(const Function& fn, int64_t held) {
     if (loads.first >= kWindow) together += loads.second;
   return std::clamp<int64_t>(together - held, 0, kMost);
 }
-// Such a window in turns of a loop that store: the assembler has the loads of a turn in flight under
-// the end of the one before. (A causal convolution of two or three taps, tile after tile: 24 to 192
-// bytes spilled with 40 to 64 registers.)
+// Such a window in turns of a loop that store: the assembler has the loads of a turn in flight
+// under the end of the one before. (A causal convolution of two or three taps, tile after tile: 24
+// to 192 bytes spilled with 40 to 64 registers.)
 bool WindowsInTurns(const Function& fn) {
   constexpr int64_t kWindow = 2;
   std::map<std::tuple<BlockId, uint32_t, uint32_t>, int64_t> of;  // by turn and place in the source
