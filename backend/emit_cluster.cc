@@ -120,7 +120,7 @@ void Emitter::EmitPushed(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
-  if (fn_.type(op.operands[2]).depth == 1) {
+  if (fn_.type(op.operands[2]).depth == 1 && !op.attr("slices")) {
     EmitPushed(op);
     return Done();
   }

@@ -12,6 +12,8 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "backend/small_ints.h"
+#include "ir/integer_range.h"
 #include "ir/numerics.h"
 #include "support/check.h"
 
@@ -285,10 +287,24 @@ Regs Emitter::InPairs(OpKind kind, const Regs& x, const Regs& y, DType d) {
     inst = half ? PtxInst::kMulF16x2 : PtxInst::kMulBf16x2;
   else
     return {};
-  const Regs left = Pack(x, d), right = Pack(y, d);
+  Regs from = x, less = y;
+  if (kind == OpKind::kSub) WithoutMagic(b_, &from, &less);
+  const Regs left = Pack(from, d), right = Pack(less, d);
   Regs out;
   for (size_t i = 0; i < left.size(); ++i) out.push_back(CallPtx(b_, inst, {left[i], right[i]}));
   return Unpack(out, d, x.size());
+}
+
+// A shift by fewer bits than there are: nothing need be asked of each element's count. (One that
+// all elements share is asked about once.)
+bool Emitter::ShiftsWithin(const ir::Op& op) const {
+  if (op.kind != OpKind::kShl && op.kind != OpKind::kShr) return false;
+  const ir::Op* count = fn_.def(op.operands[1]);
+  if (fn_.type(op.operands[1]).shape.empty() ||
+      (count && count->kind == OpKind::kWarpBroadcast && count->ints("axes").empty()))
+    return false;
+  const ir::KnownRange by = ir::RangeOf(fn_, op.operands[1]);
+  return by && by->least >= 0 && by->most < ir::Info(fn_.type(op.results[0]).dtype).bits;
 }
 
 Result<void> Emitter::EmitElementwise(const ir::Op& op) {
@@ -318,12 +334,19 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
     // Counts of transfers are not negative: that saves half of the instructions of their division.
     const bool count =
         (op.kind == OpKind::kDiv || op.kind == OpKind::kMod) && IsCount(op.operands[0]);
+    const bool within = ShiftsWithin(op);
     for (size_t i = 0; i < a.size(); ++i) {
       if (op.operands.size() == 1) {
         out.push_back(IntUnary(op.kind, a[i], d));
         continue;
       }
       llvm::Value* y = Get(op.operands[1])[i];
+      if (within) {
+        out.push_back(op.kind == OpKind::kShl ? b_.CreateShl(a[i], y)
+                      : ir::IsSigned(d)       ? b_.CreateAShr(a[i], y)
+                                              : b_.CreateLShr(a[i], y));
+        continue;
+      }
       if (op.kind == OpKind::kFma)
         out.push_back(b_.CreateAdd(b_.CreateMul(a[i], y), Get(op.operands[2])[i]));
       else if (op.kind == OpKind::kCmp)

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "backend/emitter.h"
+#include "ir/reshaped_layout.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -131,6 +132,15 @@ Result<void> Emitter::EmitRename(const ir::Op& op) {
     for (int64_t m : part.max) CHECK(m == 0, "reshape to a scalar of a distributed tile");
     Set(to, {Get(from)[0]});
     return Done();
+  }
+  if (op.kind == OpKind::kWarpReshape) {
+    if (const auto map =
+            ir::ReshapedRegisters(fn_.layout(from), in.shape, fn_.layout(to), out_type.shape)) {
+      Regs out;
+      for (int r : *map) out.push_back(Get(from)[static_cast<size_t>(r)]);
+      Set(to, std::move(out));
+      return Done();
+    }
   }
   std::vector<int> dims(in.shape.size(), -1);
   if (op.kind == OpKind::kTranspose || op.kind == OpKind::kWarpTranspose) {

@@ -174,6 +174,7 @@ class Emitter {
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* OddRounded(llvm::Value* a, ir::DType from);
   bool IsCount(ir::ValueId v) const;
+  bool ShiftsWithin(const ir::Op& op) const;
   llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
   llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
   Regs InPairs(ir::OpKind kind, const Regs& x, const Regs& y, ir::DType d);

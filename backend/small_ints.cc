@@ -8,6 +8,8 @@
 #include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/PatternMatch.h>
 
+#include <algorithm>
+
 #include "backend/ptx_asm.h"
 
 namespace tilec::backend {
@@ -92,6 +94,41 @@ llvm::Value* Less(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairFo
   return Less(b, x, b.getInt32(bits * kBoth), form);
 }
 
+// The last step of a conversion that is exact in all steps: bits that are 2ⁿ and an integer below
+// it, less 2ⁿ and a constant. WithoutMagic finds it again by this name.
+constexpr const char* kBehindMagic = "tilec.behind_magic";
+
+llvm::Value* LessMagic(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairForm& form) {
+  llvm::Value* pair = Less(b, x, by, form);
+  auto* call =
+      pair && (form.half || form.bf16_arithmetic) ? llvm::dyn_cast<llvm::CallInst>(pair) : nullptr;
+  if (call)
+    call->setMetadata(
+        kBehindMagic,
+        llvm::MDNode::get(b.getContext(),
+                          llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(by)))));
+  return pair;
+}
+
+// A half of such a pair: the bits that it was before the last step, and what that subtracted.
+struct MagicHalf {
+  llvm::Value* pair = nullptr;
+  bool high = false;
+  int64_t less = 0;
+};
+
+MagicHalf HalfBehindMagic(llvm::Value* half) {
+  llvm::Value *word = nullptr, *pair = nullptr;
+  uint64_t by = 0;
+  if (!match(half, m_Trunc(m_Value(word)))) return {};
+  const bool high = match(word, m_LShr(m_Value(pair), m_ConstantInt(by))) && by == 16;
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(high ? pair : word);
+  const llvm::MDNode* node = call ? call->getMetadata(kBehindMagic) : nullptr;
+  if (!node) return {};
+  const auto* less = llvm::mdconst::extract<llvm::ConstantInt>(node->getOperand(0));
+  return {call->getArgOperand(0), high, less->getSExtValue()};
+}
+
 // Bits of a word, from `shift` on: (word >> shift) & mask.
 struct Field {
   llvm::Value* word;
@@ -158,7 +195,7 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   if (form.half || x.mask < kSign) {
     llvm::Value* pair = x.mask == kByte ? spread : only(x.mask);
     if (negative) pair = b.CreateXor(pair, b.getInt32(kSign * kBoth));  // plus 128
-    return Less(b, pair, magic.base + (negative ? 128 : 0), form);
+    return LessMagic(b, pair, magic.base + (negative ? 128 : 0), form);
   }
   // Of bf16 seven bits fit behind 128; the eighth makes 256 of another 128. They are, or are not,
   // what a negative number is less than its seven bits.
@@ -166,6 +203,23 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   llvm::Value* eighth = only(kSign);
   if (negative) return Less(b, seven, eighth, form);
   return Less(b, seven, Less(b, b.getInt32(0x4380 * kBoth), eighth, form), form);
+}
+
+// Two integers behind magic bits, side by side. The same bits of two words are brought together
+// first and masked at once.
+llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high, uint32_t magic) {
+  constexpr uint32_t kLowHalves = 0x5410;
+  llvm::Value* word[2] = {nullptr, nullptr};
+  const llvm::APInt *mask = nullptr, *other = nullptr;
+  if (match(low, m_And(m_Value(word[0]), m_APInt(mask))) &&
+      match(high, m_And(m_Value(word[1]), m_APInt(other))) && *mask == *other &&
+      mask->getZExtValue() <= 0xffff) {
+    llvm::Value* both = b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
+                                          {word[0], word[1], b.getInt32(kLowHalves)});
+    const auto bits = static_cast<uint32_t>(mask->getZExtValue());
+    return CallPtx(b, PtxInst::kAndOr, {both, b.getInt32(bits * kBoth), b.getInt32(magic * kBoth)});
+  }
+  return b.CreateOr(b.CreateOr(low, b.getInt32(magic * kBoth)), b.CreateShl(high, 16));
 }
 
 }  // namespace
@@ -193,9 +247,32 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
     plus[i] = s.plus;
   }
   if (plus[0] != plus[1]) return nullptr;
-  llvm::Value* pair =
-      b.CreateOr(b.CreateOr(y[0], b.getInt32(magic.bits * kBoth)), b.CreateShl(y[1], 16));
-  return Less(b, pair, magic.base - plus[0], form);
+  return LessMagic(b, BitsOfPair(b, y[0], y[1], magic.bits), magic.base - plus[0], form);
+}
+
+void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
+                  std::vector<llvm::Value*>* y) {
+  std::vector<MagicHalf> from, by;
+  for (llvm::Value* v : *x) from.push_back(HalfBehindMagic(v));
+  for (llvm::Value* v : *y) by.push_back(HalfBehindMagic(v));
+  const auto alike = [](const std::vector<MagicHalf>& all) {
+    return std::all_of(all.begin(), all.end(), [&](const MagicHalf& one) {
+      return one.pair && one.less == all.front().less;
+    });
+  };
+  if (from.empty() || !alike(from) || !alike(by)) return;
+  // (x − c) − (y − d) = x − (y + (c − d)); of bits below 2ⁿ⁺¹ one more is the next number.
+  const int64_t more = from.front().less - by.front().less;
+  if (more != 0 && more != 1) return;
+  const auto half = [&](const MagicHalf& of, int64_t plus) {
+    llvm::Value* word = of.pair;
+    if (plus != 0) word = b.CreateAdd(word, b.getInt32(kBoth));
+    return b.CreateTrunc(of.high ? b.CreateLShr(word, 16) : word, b.getInt16Ty());
+  };
+  for (size_t i = 0; i < x->size(); ++i) {
+    (*x)[i] = half(from[i], 0);
+    (*y)[i] = half(by[i], more);
+  }
 }
 
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed) {

@@ -11,6 +11,8 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <vector>
+
 namespace tilec::backend {
 
 // `v` as f32, +0 for 0; nullptr if it is not seen to lie in [−2²², 2²²).
@@ -25,5 +27,10 @@ struct PairForm {
 };
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
                              const PairForm& form);
+
+// Of a difference x − y of integers that SmallIntsToPair made, all of one kind: the magic bits that
+// it subtracted of both cancel, so they stay, and each pair of x costs one subtraction less.
+// Nothing happens to others.
+void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x, std::vector<llvm::Value*>* y);
 
 }  // namespace tilec::backend

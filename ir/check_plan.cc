@@ -285,7 +285,7 @@ class Checker {
     for (const auto& [id, pass] : p_.passes)
       Counts(fmt::format("pass {}", id), pass.arrivals, role);
     for (const auto& [op, exchange] : p_.exchanges)
-      Counts(names_[op], exchange.arrivals, exchange.barriers > 1 ? role : 1);
+      Counts(names_[op], exchange.arrivals, exchange.sent(fn_) ? 1 : role);
     for (const PlannedAccumulator& a : p_.accumulators)
       Counts(fmt::format("the accumulator of {}", names_[a.product]), a.arrivals, role);
   }

@@ -100,6 +100,9 @@ KnownRange IntegerRanges::Found(ValueId v, int depth) {
     case OpKind::kConstant:
       if (const int64_t* value = IntConstantOf(fn_, v)) return IntegerRange{*value, *value};
       return std::nullopt;
+    case OpKind::kIota:
+    case OpKind::kWarpIota:
+      return Plus(of(0), IntegerRange{0, std::max<int64_t>(fn_.type(v).elements(), 1) - 1});
     case OpKind::kBroadcast:
     case OpKind::kReshape:
     case OpKind::kTranspose:

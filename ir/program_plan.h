@@ -194,6 +194,9 @@ struct PlannedExchange {
   int64_t parts = 1;  // of a thread's registers: each CTA adds up one of them for all
   int64_t barriers = 0;
   int64_t arrivals = 0;  // of one CTA
+
+  // A number that every CTA sends to all: its own barrier counts the bytes, and one thread arrives.
+  bool sent(const Function& fn) const { return barriers == 1 && !fn.ops[op].attr("slices"); }
 };
 
 // Where threads put what they computed for products. Of several slots each product takes the

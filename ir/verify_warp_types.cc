@@ -73,6 +73,36 @@ bool HoldsWithoutMoving(const Layout& from, const std::vector<bool>& keep_from, 
   return true;
 }
 
+// As many elements, but not the same dims up to those of extent 1.
+bool CutsOthers(const Type& in, const Type& out) {
+  return in.is_tile() && out.is_tile() && !in.shape.empty() && !out.shape.empty() &&
+         in.dtype == out.dtype && in.elements() == out.elements() &&
+         KeptCoords(in.shape, NotOne(in.shape)) != KeptCoords(out.shape, NotOne(out.shape));
+}
+
+// For every register of `to` there is one of `from` that has, in every thread, the same element,
+// counted in row-major order.
+bool SameNumbers(const Layout& from, const std::vector<int64_t>& from_shape, const Layout& to,
+                 const std::vector<int64_t>& to_shape) {
+  if (from.threads() != to.threads()) return false;
+  const Coords a(from), b(to);
+  const auto number = [](const std::vector<int64_t>& thread, const std::vector<int64_t>& reg,
+                         const std::vector<int64_t>& shape) {
+    int64_t n = 0;
+    for (size_t d = 0; d < shape.size(); ++d) n = n * shape[d] + thread[d] + reg[d];
+    return Inside(thread, reg, shape) ? n : -1;
+  };
+  return std::all_of(b.reg.begin(), b.reg.end(), [&](const std::vector<int64_t>& want) {
+    return std::any_of(a.reg.begin(), a.reg.end(), [&](const std::vector<int64_t>& has) {
+      for (size_t t = 0; t < b.thread.size(); ++t)
+        if (const int64_t n = number(b.thread[t], want, to_shape);
+            n >= 0 && n != number(a.thread[t], has, from_shape))
+          return false;
+      return true;
+    });
+  });
+}
+
 }  // namespace
 
 bool SameMapping(const Layout& a, const Layout& b) {
@@ -404,9 +434,12 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     }
     case OpKind::kWarpIota: return CheckIota(op);
     case OpKind::kWarpReshape: {
-      if (!CheckReshapeShape(op)) return false;
       const Type& in = Operand(op, 0);
       const Type& out = Out(op);
+      if (CutsOthers(in, out))
+        return SameNumbers(fn_.layouts[in.layout], in.shape, fn_.layouts[out.layout], out.shape) ||
+               Fail(kVerifyLayout, op, "elements would have to move");
+      if (!CheckReshapeShape(op)) return false;
       if (in.shape.empty() || out.shape.empty()) return true;
       return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
                                 NotOne(out.shape), out.shape) ||

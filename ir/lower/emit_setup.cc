@@ -103,7 +103,7 @@ void Emitter::InitBarriers() {
       init(passes_.at(id).empty, pass.scalar() ? p_.load_warps() : pass.arrivals);
     }
     for (const auto& [id, exchange] : p_.exchanges)
-      init(exchanges_.at(id), exchange.arrivals, exchange.barriers > 1);
+      init(exchanges_.at(id), exchange.arrivals, !exchange.sent(in_));
     for (const auto& [of, mbar] : sum_mbars_) init(mbar, 1);
     for (const auto& [sum, ring] : accumulators_) {
       init(ring.full, 1);

@@ -7,6 +7,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/reshaped_layout.h"
 
 namespace tilec::ir {
 
@@ -39,6 +40,24 @@ void Emitter::WantScratch(OpId op, int64_t bytes) {
 
 // The same tile in `layout`: nothing, a cheap remake (constants, splats, iotas), register renaming,
 // or a trip through shared memory.
+namespace {
+constexpr int kFewSteps = 4;
+
+// Positions and constants, and what few ops make of them: integers made again where others need
+// them cost less than threads that give them to one another. (Floats are left: exponentials are
+// among them.)
+bool MadeOfPositions(const Function& fn, ValueId v, int steps) {
+  if (fn.type(v).shape.empty()) return true;
+  const Op* def = fn.def(v);
+  if (!def || steps == 0) return false;
+  if (def->kind == OpKind::kConstant || def->kind == OpKind::kWarpIota) return true;
+  if (def->kind == OpKind::kWarpBroadcast && def->ints("axes").empty()) return true;
+  return Info(def->kind).elementwise() &&
+         std::all_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId operand) { return MadeOfPositions(fn, operand, steps - 1); });
+}
+}  // namespace
+
 ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
   const Type from = out_.type(warp);
   if (from.shape.empty() || out_.layout(warp) == layout) return warp;
@@ -49,6 +68,12 @@ ValueId Emitter::InLayout(ValueId warp, const Layout& layout) {
     const bool remake = source.kind == OpKind::kConstant || source.kind == OpKind::kWarpIota ||
                         (source.kind == OpKind::kWarpBroadcast && source.ints("axes").empty());
     if (remake) return b_.Value(source.kind, source.operands, to, source.attrs);
+    if (IsInteger(from.dtype) && MadeOfPositions(out_, warp, kFewSteps) &&
+        ConvertScratchBytes(from, out_.layout(warp), layout) > 0) {
+      std::vector<ValueId> operands;
+      for (ValueId v : source.operands) operands.push_back(InLayout(v, layout));
+      return b_.Value(source.kind, std::move(operands), to, source.attrs);
+    }
   }
   const Layout old = out_.layout(warp);
   const OpId op = b_.Add(OpKind::kConvert, {warp}, {to}, {{"scratch", int64_t{-1}}});
@@ -155,6 +180,11 @@ void Emitter::Rearrange_(const Op& op) {
   const ValueId result = op.results[0];
   const ValueId tile = Tile(op.operands[0]);
   const Type to = in_.type(result);
+  const Type from = out_.type(tile);
+  if (KeepsNumbers(in_, op) && !from.shape.empty() && !WarpType(result).shape.empty() &&
+      ReshapedRegisters(out_.layout(tile), from.shape, plan_.layouts.at(result),
+                        WarpType(result).shape))
+    return Bind(result, b_.Value(OpKind::kWarpReshape, {tile}, WarpType(result)));
   std::vector<int64_t> strides;
   for (size_t d = 0; d < to.shape.size(); ++d)
     if (to.shape[d] != 1) strides.push_back(op.ints("strides")[d]);

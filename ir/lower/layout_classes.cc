@@ -7,6 +7,7 @@
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
+#include "ir/reshaped_layout.h"
 
 namespace tilec::ir {
 
@@ -180,6 +181,57 @@ void LayoutClasses::AddRelation(Relation r) {
     Unite(r.child, r.parent);
   else
     relations_.push_back(std::move(r));
+}
+
+void LayoutClasses::FollowReshapes(const std::vector<OpId>& order,
+                                   std::map<ValueId, Layout>* decided,
+                                   std::set<ValueId>* operands) {
+  std::set<ValueId> stored;  // memory says how these lie
+  for (OpId id : order) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic)
+      stored.insert(Find(op.operands[1]));
+  }
+  std::set<ValueId> followed;
+  const auto follow = [&](ValueId v, const Layout& layout) {
+    if (stored.count(Find(v)) || !decided->try_emplace(Find(v), layout).second) return false;
+    followed.insert(Find(v));
+    operands->insert(Find(v));
+    return true;
+  };
+  // Vectors that are broadcast to an operand are made of others, too.
+  const auto lies = [&](ValueId v) {
+    if (operands->count(Find(v))) return true;
+    for (const Relation& r : relations_)
+      if (Find(r.child) == Find(v) && operands->count(Find(r.parent)))
+        return follow(v, KeepDims(decided->at(Find(r.parent)), r.keep));
+    return false;
+  };
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (OpId id : order) {
+      const Op& op = fn_.ops[id];
+      if (op.kind != OpKind::kRearrange || !IsTile(op.operands[0]) || !IsTile(op.results[0]) ||
+          !KeepsNumbers(fn_, op) || !lies(op.results[0]))
+        continue;
+      if (const std::optional<Layout> cut =
+              CutLayout(decided->at(Find(op.results[0])), Squeezed(fn_.type(op.results[0]).shape),
+                        Squeezed(fn_.type(op.operands[0]).shape)))
+        grown = follow(op.operands[0], *cut) || grown;
+    }
+    // What they are broadcast from, and what that is the transpose of.
+    for (const Relation& r : relations_) {
+      if (followed.count(Find(r.parent)))
+        grown = follow(r.child, KeepDims(decided->at(Find(r.parent)), r.keep)) || grown;
+      if (!followed.count(Find(r.child)) ||
+          r.keep.size() != Squeezed(fn_.type(r.parent).shape).size())
+        continue;
+      std::vector<int> back(r.keep.size());
+      for (size_t i = 0; i < back.size(); ++i)
+        back[static_cast<size_t>(r.keep[i])] = static_cast<int>(i);
+      grown = follow(r.parent, KeepDims(decided->at(Find(r.child)), back)) || grown;
+    }
+  }
 }
 
 LayoutFamily LayoutClasses::FamilyOf(ValueId root, const std::vector<OpId>& order) {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,11 @@ class LayoutClasses {
   bool IsTile(ValueId v) const;
   ValueId Find(ValueId v);
   const std::vector<Relation>& relations() const { return relations_; }
+  // What a left operand in registers is made of under another shape lies as it does, so that no
+  // thread has to give anything away. `operands`: classes that lie as a product wants them; those
+  // that follow join them.
+  void FollowReshapes(const std::vector<OpId>& order, std::map<ValueId, Layout>* decided,
+                      std::set<ValueId>* operands);
   // `order`: all ops.
   LayoutFamily FamilyOf(ValueId root, const std::vector<OpId>& order);
 

@@ -344,6 +344,7 @@ class Planner {
     for (const auto& [value, layout] : wanted_)
       if (decided.try_emplace(Find(value), layout).second) operand_classes_.insert(Find(value));
     permute();
+    classes_.FollowReshapes(order_, &decided, &operand_classes_);
     for (ValueId root : roots) {
       if (decided.count(root)) continue;
       bool derived = false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "ir/isa.h"
@@ -141,6 +142,25 @@ int64_t LoadsTogether(const Function& fn, int64_t held) {
     if (loads.first >= kWindow) together += loads.second;
   return std::clamp<int64_t>(together - held, 0, kMost);
 }
+// Such a window in turns of a loop that store: the assembler has the loads of a turn in flight
+// under the end of the one before. (A causal convolution of two or three taps, tile after tile: 24
+// to 192 bytes spilled with 40 to 64 registers.)
+bool WindowsInTurns(const Function& fn) {
+  constexpr int64_t kWindow = 2;
+  std::map<std::tuple<BlockId, uint32_t, uint32_t>, int64_t> of;  // by turn and place in the source
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kGLoad || !fn.type(op.results[0]).layout.valid()) continue;
+    const OpId turn = fn.blocks[op.block].parent;
+    const std::vector<OpId>& ops = fn.blocks[op.block].ops;
+    const bool stores = std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+      return fn.ops[id].kind == OpKind::kGStore;
+    });
+    if (turn.valid() && IsLoop(fn.ops[turn].kind) && stores && !ForAnotherTurn(fn, op) &&
+        ++of[{op.block, op.at.begin, op.at.end}] >= kWindow)
+      return true;
+  }
+  return false;
+}
 // Of vectors that are made of aligned ones: how far and by which bytes, and twice the words until
 // they are one. (Layernorm of 5613 and 6001 bf16: 4 to 16 bytes spilled with 48 registers, none
 // with 56.)
@@ -210,6 +230,7 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   // Of products by multiply-adds the assembler reads operands far ahead: one of 64 x 32 spilled 28
   // bytes with 40 registers, two of them 72 with 56, and told nothing neither.
   if (simt) return 0;
+  if (WindowsInTurns(fn)) return 0;
   // Tiles of one tensor that are loaded in a row (parts that are added up, divide_reductions.cc):
   // the assembler has as many on their way as it has registers, which is what they are for; told
   // how many it spilled 4 to 12 bytes of eight. Windows that a turn of a loop loads likewise

@@ -57,6 +57,12 @@ int64_t Align(const Function& fn, ValueId v, int depth) {
     case OpKind::kSub:
     case OpKind::kMin:
     case OpKind::kMax: return std::min(at(0), at(1));
+    case OpKind::kDiv: {  // of a multiple: what is left of it
+      const Op* by = fn.def(op->operands[1]);
+      const auto c = by && by->kind == OpKind::kConstant ? static_cast<int64_t>(by->number("value"))
+                                                         : int64_t{0};
+      return c > 0 && at(0) % c == 0 ? at(0) / c : 1;
+    }
     case OpKind::kMul: return std::min(at(0) * at(1), kMaxAlign);
     case OpKind::kSelect: return std::min(at(1), at(2));
     case OpKind::kNeg:

@@ -161,8 +161,15 @@ class Guard {
     }
   }
 
-  // A bool scalar that is true only if every element of the condition is `wanted`.
+  // A bool scalar that is true only if every element of the condition is `wanted`. A scalar is its
+  // own answer: `window == 0 or …` asks nothing of positions where it holds.
   std::optional<ValueId> AllTrue(Builder& b, ValueId c, bool wanted) {
+    const std::optional<ValueId> by_ends = ByEnds(b, c, wanted);
+    if (by_ends || !fn_.type(c).is_scalar()) return by_ends;
+    return wanted ? c : b.Value(OpKind::kNot, {c}, fn_.type(c));
+  }
+
+  std::optional<ValueId> ByEnds(Builder& b, ValueId c, bool wanted) {
     const OpId def = fn_.values[c].def;
     if (!def.valid()) return std::nullopt;
     const Op op = fn_.ops[def];

@@ -79,5 +79,24 @@ TEST(IntegerRange, ResultsFirst) {
   ExpectRange(Range(fn, "last", ranges), -3, 255);
 }
 
+TEST(IntegerRange, PositionsOfATile) {
+  const Function fn = Parsed(R"(func @f tile {
+  param tensor %Y: tensor<i32, 1> out [N] align=16 stride_align=16 contiguous=1 last_align=4
+  param dim %N: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %3 = constant {value = 3} : i64
+    parallel %0, %N {steps = [8]} do (%t: i64) {
+      %at = iota %3 : i32[8]
+      store %Y, %at, %t, %N {modes = "r", sizes = [8]}
+      yield
+    }
+  }
+}
+)");
+  IntegerRanges ranges(fn);
+  ExpectRange(Range(fn, "at", ranges), 3, 10);
+}
+
 }  // namespace
 }  // namespace tilec::ir

@@ -100,6 +100,21 @@ TEST(GuardMasks, MasksThatNoTurnCouldDoWithoutStay) {
           0);
 }
 
+// `k is 0 or …`: a scalar decides it for all elements, without their positions.
+TEST(GuardMasks, AScalarOfAMaskIsItsOwnAnswer) {
+  const Function before =
+      Parsed(With(kMasked, "%minus = ",
+                  "%first = cmp %k, %0 {pred = \"eq\"} : bool\n"
+                  "        %firsts = broadcast %first {axes = []} : bool[128, 32]\n"
+                  "        %or = or %firsts, %seen : bool[128, 32]\n        %minus = "));
+  const std::string text = With(Print(before), "select %seen", "select %or");
+  const Function masked = Parsed(text);
+  const Function after = Changed(GuardMasks, masked, 1);
+  EXPECT_EQ(Count(after, OpKind::kIf), 1);
+  EXPECT_EQ(Count(after, OpKind::kSelect), 1);
+  ExpectSame(masked, after);
+}
+
 // Positions near the end of 32 bits wrap; the version without masks must not run then.
 TEST(GuardMasks, PositionsThatWrapAreMasked) {
   const Function before = Parsed(With(kMasked, "%rows = iota %m : i32[128]",

@@ -83,5 +83,40 @@ TEST(LowerBound, SumsAndProductsNeedTheirParts) {
   EXPECT_TRUE(Least("%n, %M", "%0", "%x = sub %M, %n : i64"));  // n < M
 }
 
+// What %x, of the ops in a loop of steps of 32 from 64, is a multiple of.
+int64_t Multiple(const std::string& ops) {
+  const Function fn = Parsed(R"(func @f tile {
+  param tensor %O: tensor<f32, 1> out [M] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %1 = constant {value = 1} : i64
+    %64 = constant {value = 64} : i64
+    %c8 = constant {value = 8} : i64
+    %c12 = constant {value = 12} : i64
+    parallel %0, %1 {steps = [1]} do (%cta: i64) {
+      for %64, %M {step = 32} do (%t: i64) {
+        )" + ops + R"(
+        %v = constant {value = 1} : f32
+        store %O, %v, %x {modes = "s", sizes = [1]}
+        yield
+      }
+      yield
+    }
+  }
+}
+)");
+  for (const Op& op : fn.ops)
+    if (op.kind == OpKind::kStore) return AlignOf(fn, op.operands[2]);
+  return 0;
+}
+
+TEST(AlignOf, AQuotientHasWhatTheDivisorLeaves) {
+  EXPECT_EQ(Multiple("%x = add %t, %0 : i64"), 32);
+  EXPECT_EQ(Multiple("%x = div %t, %c8 : i64"), 4);
+  EXPECT_EQ(Multiple("%x = div %t, %c12 : i64"), 1);
+  EXPECT_EQ(Multiple("%x = div %t, %M : i64"), 1);
+}
+
 }  // namespace
 }  // namespace tilec::ir

@@ -508,7 +508,8 @@ TEST(Scalars, AlignmentFollowsArithmetic) {
   EXPECT_EQ(AlignOf(fn, b.Int(48)), 16);
   EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kMul, b.Int(4), n)), 32);
   EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kMin, n, b.Int(64))), 8);
-  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kDiv, n, b.Int(2))), 1);
+  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kDiv, n, b.Int(2))), 4);
+  EXPECT_EQ(AlignOf(fn, b.Binary(OpKind::kDiv, n, b.Int(3))), 1);
   EXPECT_EQ(ToText(*ToExpr(fn, b.Binary(OpKind::kAdd, m, b.Int(3)))), "(M + 3)");
 }
 
