@@ -80,9 +80,9 @@ Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> k
 
 // The same with one role less on offer; it may go on with fewer still.
 std::optional<SolveOptions> WithFewerRoles(const Search& search) {
-  size_t most = 0;
+  size_t most = 0;  // roles that some schedule fills
   for (const RoleOffer& offer : search.offers().Largest())
-    most = std::max(most, offer.widths.size());
+    most = std::max(most, search.Occupied(offer).widths.size());
   if (most <= 1 || !search.options().warp_constraints) return std::nullopt;
   SolveOptions fewer = search.options();
   const int load = search.offers().Largest().front().load ? 1 : 0;
@@ -228,8 +228,10 @@ void TightenPeriod(Search& search, int64_t low, Optimum* best) {
     }
   for (int i = 0; i < kQuestions && ii < best->found.ii; ++i) {
     const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
-    const Session::Outcome outcome = session->Query(
-        ObjectiveBounds(*session, search.graph(), best->objective), search.Limit(kLimit));
+    const Objective& o = best->objective;
+    const Session::Outcome outcome =
+        search.Ask(*session, ObjectiveBounds(*session, search.graph(), o),
+                   {ii, o.cross_bytes, o.waits, o.stages, o.smem_bytes, {}}, search.Limit(kLimit));
     if (outcome.answer == Answer::kSat) {
       Search::Found found{outcome.placement, best->found.offer, ii};
       const Objective objective = ObjectiveOf(search.graph(), search.options(), found);
