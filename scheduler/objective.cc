@@ -111,8 +111,10 @@ class Descent {
     bool first = true;
     while (low < best_->objective.*goal.field) {
       const int64_t high = best_->objective.*goal.field;
-      // The floor first (often reached), then halves.
-      const int64_t middle = first ? low : low + (high - low) / 2;
+      // The floor first (often reached), then halves. Where questions are hard, fewer stages are
+      // no harder than more, and one that stays open is not to hide those below.
+      const bool upwards = search_->hard() && goal.field == &Objective::stages;
+      const int64_t middle = first || upwards ? low : low + (high - low) / 2;
       first = false;
       const Lit bound = goal.at_most(middle);
       std::vector<Lit> extra = held_;

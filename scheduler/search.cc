@@ -22,6 +22,10 @@ constexpr int64_t kCoreStep = 1'000'000;
 constexpr int64_t kCoreTotal = 10'000'000;
 constexpr int kSmallOffers = 2;  // asked before the largest ones
 constexpr size_t kSessionsKept = 12;
+// What is settled without it costs work of another kind, by what the solver may spend in all, and
+// what is not has this share of it.
+constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
+constexpr int kOpen = 2;  // periods about which the solver is asked what stays open without it
 constexpr int64_t kQuick = 100'000;  // of a question that the solver need not be spared
 
 }  // namespace
@@ -143,7 +147,10 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
       given_up_(std::make_shared<std::vector<GivenUp>>()),
-      settled_(SettledApplies(graph, options)) {
+      settled_(SettledApplies(graph, options)),
+      placing_work_(total_limit_ * kWorkByLimit),
+      settled_work_(total_limit_ * kWorkByLimit),
+      last_limit_(total_limit_ / kLastShare) {
   RoleSets sets(graph);
   std::set<std::pair<int, int>> together;
   for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
@@ -174,20 +181,15 @@ Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
                              const SettledQuestion& question, int64_t limit) {
   const bool settled = settled_ && !session.narrowed;
   if (!settled) return session.Query(extra, limit);
-  const auto settle = [&] {
-    SettledReply reply =
-        AskSettled(graph_, graph_, options_, Occupied(session.model.offer()), question);
-    return Session::Outcome{reply.answer, std::move(reply.placement), {}};
-  };
-  Session::Outcome outcome;
   if (!hard_) {
-    outcome = session.Query(extra, std::min(limit, kQuick));
+    Session::Outcome outcome = session.Query(extra, std::min(limit, kQuick));
     if (outcome.answer != Answer::kUnknown || limit <= kQuick) return outcome;
     hard_ = true;
   }
-  outcome = settle();
-  if (outcome.answer != Answer::kUnknown) return outcome;
-  return session.Query(extra, limit);
+  SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(session.model.offer()),
+                                  question, &settled_work_);
+  if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
+  return session.Query(extra, reply.asked ? std::min(limit, last_limit_) : limit);
 }
 
 // What a search of the same graph gave up counts as if it had been asked again: the answer would be
@@ -206,12 +208,14 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
     hard_ = true;
   }
   if (quick) {
-    SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii);
+    SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii, &placing_work_);
     if (settled.answer != Answer::kUnknown) {
       reply.session = nullptr;
       reply.outcome = {settled.answer, std::move(settled.placement), {}};
       return reply;
     }
+    if (settled.asked && ++open_ > kOpen) return reply;
+    if (settled.asked) resource_limit = std::min(resource_limit, last_limit_);
   }
   if (anew)
     for (const GivenUp& question : *given_up_)

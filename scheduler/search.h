@@ -101,6 +101,7 @@ class Search {
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
   int64_t resources() const;
+  bool hard() const { return hard_; }
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
   const Offers& offers() const { return offers_; }
@@ -144,6 +145,9 @@ class Search {
   int64_t spent_ = 0;
   const bool settled_;  // the graph is one for settled.h
   bool hard_ = false;   // a question was not quick
+  int64_t placing_work_, settled_work_;  // left for schedules of any kind, and for better ones
+  int open_ = 0;                         // periods that stayed open without the solver
+  int64_t last_limit_;                   // of a question that stays open without the solver
 };
 
 // The best schedule at one II by the lexicographic objective, starting from any.

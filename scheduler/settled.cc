@@ -19,14 +19,21 @@ namespace {
 
 constexpr int64_t kNone = INT64_MIN / 4;
 // Of one question about one division: decisions by the square of the number of ops.
-constexpr int64_t kWork = 6'000'000;
+constexpr int64_t kWork = 3'000'000;
+constexpr int64_t kPlacing = 1'200'000;  // where any schedule will do
 constexpr int kLeaves = 24;         // schedules that registers or memory do not bear
 constexpr size_t kDivisions = 32;  // more are left to the solver
-constexpr int64_t kStages = 4;      // what is short needs few registers
+constexpr int64_t kStages = 3;      // what is short needs few registers
 
 // Two ops that take turns: v begins between `after` and `until` cycles behind some begin of u.
 struct Turn {
   int u, v;
+  int64_t after, until;
+};
+
+// The same as one of them sees it.
+struct Side {
+  int other;
   int64_t after, until;
 };
 
@@ -44,16 +51,19 @@ struct State {
 class Dive {
  public:
   Dive(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-       const std::vector<int>& group, const SettledQuestion& question, bool only_refute)
+       const std::vector<int>& group, const SettledQuestion& question, int64_t* work,
+       bool only_refute)
       : g_(graph),
         options_(options),
         offer_(offer),
         group_(group),
         q_(question),
         ii_(question.ii),
+        inverse_(1.0 / static_cast<double>(question.ii)),
         n_(static_cast<int>(graph.ops.size())),
         only_refute_(only_refute),
-        left_(kWork / (int64_t{n_} * n_ + 1) + 1) {}
+        work_(work),
+        left_(std::min(kWork, *work) / Price()) {}
 
   SettledReply Run() {
     SettledReply reply;
@@ -62,16 +72,26 @@ class Dive {
       reply.answer = known_ ? Answer::kUnsat : Answer::kUnknown;
       return reply;
     }
+    const int64_t before = left_;
     reply.answer = Search(state);
+    *work_ -= (before - left_) * Price();
     if (reply.answer == Answer::kSat && !only_refute_) reply.placement = std::move(found_);
     return reply;
   }
 
  private:
+  int64_t Price() const { return int64_t{n_} * n_ + 1; }  // of one decision
   int64_t& At(State& s, int u, int v) const { return s.path[static_cast<size_t>(u) * n_ + v]; }
   int64_t At(const State& s, int u, int v) const { return s.path[static_cast<size_t>(u) * n_ + v]; }
   bool Load(int v) const { return g_.ops[v].variable_latency; }
-  int64_t Slot(int64_t t) const { return FloorMod(t, ii_); }
+  // ⌊t / II⌋ and the rest: most of the work, so by multiplication, put right where it is off by one.
+  int64_t Period(int64_t t) const {
+    int64_t period = static_cast<int64_t>(static_cast<double>(t) * inverse_);
+    while (period * ii_ > t) --period;
+    while (t - period * ii_ >= ii_) ++period;
+    return period;
+  }
+  int64_t Slot(int64_t t) const { return t - Period(t) * ii_; }
   int64_t RingSlot(int v) const { return g_.ops[v].smem_bytes + g_.machine.barrier_bytes; }
 
   // Of schedules of any length the refutation is to rest on dependences and turns alone.
@@ -130,6 +150,7 @@ class Dive {
 
   bool BuildTurns() {
     turn_.assign(static_cast<size_t>(n_) * n_, -1);
+    changed_.assign(n_, false);
     for (size_t f = 0; f < g_.units.size(); ++f) {
       int64_t busy = 0;
       bool twice = false;
@@ -151,6 +172,14 @@ class Dive {
       if (g_.ops[v].issue > 0) roles[group_[v]].users.emplace_back(v, g_.ops[v].issue);
     for (auto& [group, stream] : roles)
       if (!TakeTurns(std::move(stream))) return false;
+    sides_.resize(n_);
+    for (const Turn& turn : turns_) {
+      sides_[turn.u].push_back({turn.v, turn.after, turn.until});
+      sides_[turn.v].push_back({turn.u, ii_ - turn.until, ii_ - turn.after});
+    }
+    for (int v = 0; v < n_; ++v) Changed(v);
+    // Where half of the time nobody works, sums say nothing.
+    std::erase_if(streams_, [&](const Stream& stream) { return 2 * stream.busy < ii_; });
     std::stable_sort(streams_.begin(), streams_.end(),
                      [](const Stream& a, const Stream& b) { return a.busy > b.busy; });
     return true;
@@ -209,33 +238,41 @@ class Dive {
       if (before == kNone || before + least <= At(*s, i, v)) continue;
       int64_t* row = &s->path[static_cast<size_t>(i) * n_];
       for (int j : to_) row[j] = std::max(row[j], before + least + after[j]);
+      Changed(i);
     }
-    changed_ = true;
     return true;
   }
 
-  // No begin of v is where u or v itself is in the way: the nearest that is not.
+  void Changed(int row) {
+    if (changed_[row]) return;
+    changed_[row] = true;
+    rows_.push_back(row);
+  }
+
+  void Forget() {
+    for (int row : rows_) changed_[row] = false;
+    rows_.clear();
+  }
+
+  // No op begins where another or it itself is in the way: at the nearest cycle that is free.
   bool Round(State* s) {
-    do {
-      changed_ = false;
-      for (const Turn& turn : turns_) {
-        if (const int64_t low = At(*s, turn.u, turn.v); low != kNone) {
-          const int64_t slot = Slot(low);
-          const int64_t more = slot < turn.after   ? turn.after - slot
-                               : slot > turn.until ? turn.after - slot + ii_
-                                                   : 0;
-          if (more > 0 && !Add(s, turn.u, turn.v, low + more)) return false;
-        }
-        if (const int64_t back = At(*s, turn.v, turn.u); back != kNone) {
-          const int64_t slot = Slot(-back);
-          const int64_t more = slot > turn.until   ? slot - turn.until
-                               : slot < turn.after ? slot - turn.until + ii_
-                                                   : 0;
-          if (more > 0 && !Add(s, turn.v, turn.u, back + more)) return false;
-        }
+    bool fits = true;
+    while (!rows_.empty()) {
+      const int row = rows_.back();
+      rows_.pop_back();
+      changed_[row] = false;
+      for (const Side& side : sides_[row]) {
+        if (!fits) break;
+        const int64_t least = At(*s, row, side.other);
+        if (least == kNone) continue;
+        const int64_t slot = Slot(least);
+        const int64_t more = slot < side.after   ? side.after - slot
+                             : slot > side.until ? side.after - slot + ii_
+                                                 : 0;
+        if (more > 0) fits = Add(s, row, side.other, least + more);
       }
-    } while (changed_);
-    return true;
+    }
+    return fits;
   }
 
   struct Job {
@@ -273,7 +310,7 @@ class Dive {
           if (v == first) continue;
           Job job{mine, ii_, cycles};
           const int64_t low = At(s, first, v), back = At(s, v, first);
-          if (low != kNone && back != kNone && FloorDiv(-back, ii_) == FloorDiv(low, ii_)) {
+          if (low != kNone && back != kNone && Period(-back) == Period(low)) {
             job.release = Slot(low);
             job.deadline = Slot(-back) + cycles;
           }
@@ -291,10 +328,10 @@ class Dive {
       const GraphEdge& edge = g_.edges[i];
       if (piece_[v] != piece_[edge.to]) continue;
       const int64_t shift = edge.distance * ii_ + edge.hold;
-      alive = std::max(alive, FloorDiv(At(s, v, edge.to) + shift, ii_));
+      alive = std::max(alive, Period(At(s, v, edge.to) + shift));
       if (piece_[v] == piece_[e])
-        alive = std::max(alive, FloorDiv(At(s, v, e), ii_) -
-                                    FloorDiv(-At(s, e, edge.to) - shift, ii_));
+        alive = std::max(alive, Period(At(s, v, e)) -
+                                    Period(-At(s, e, edge.to) - shift));
     }
     return alive;
   }
@@ -330,7 +367,7 @@ class Dive {
     std::pair<int64_t, int64_t> least;
     for (const Turn& turn : turns_) {
       const int64_t low = At(s, turn.u, turn.v), high = -At(s, turn.v, turn.u);
-      const int64_t choices = FloorDiv(high, ii_) - FloorDiv(low, ii_);
+      const int64_t choices = Period(high) - Period(low);
       if (choices == 0) continue;
       const std::pair rank(choices, high - low - choices * (turn.after + ii_ - turn.until));
       if (best == nullptr || rank < least) best = &turn, least = rank;
@@ -345,7 +382,7 @@ class Dive {
     const Turn* turn = Choose(s);
     if (turn == nullptr) return only_refute_ ? Answer::kSat : Leaf(s);
     const int64_t low = At(s, turn->u, turn->v), high = -At(s, turn->v, turn->u);
-    const int64_t first = FloorDiv(low, ii_), last = FloorDiv(high, ii_);
+    const int64_t first = Period(low), last = Period(high);
     const int64_t middle = first + (last - first) / 2;  // the last period of the lower part
     // Of two choices the one with more room first.
     const bool lower_first = last > first + 1 || (first * ii_ + turn->until) - low >=
@@ -361,7 +398,10 @@ class Dive {
     Answer all = Answer::kUnsat;
     for (const bool first : {true, false}) {
       State next = s;
-      if (!(first == lower_first ? lower(&next) : upper(&next))) continue;
+      if (!(first == lower_first ? lower(&next) : upper(&next))) {
+        Forget();
+        continue;
+      }
       const Answer answer = Search(next);
       if (answer == Answer::kSat) return answer;
       if (answer == Answer::kUnknown) all = answer;
@@ -458,11 +498,16 @@ class Dive {
   const std::vector<int>& group_;
   const SettledQuestion& q_;
   const int64_t ii_;
+  const double inverse_;
   const int n_;
   const bool only_refute_;
+  int64_t* const work_;
   int64_t left_;
   int leaves_ = 0;
-  bool known_ = true, changed_ = false;
+  bool known_ = true;
+  std::vector<bool> changed_;  // rows of paths since turns were last looked at
+  std::vector<int> rows_;      // which
+  std::vector<std::vector<Side>> sides_;
   std::vector<int> turn_;  // by pair: index into turns_, −1: none
   std::vector<Turn> turns_;
   std::vector<Stream> streams_;  // the fullest first
@@ -540,12 +585,13 @@ std::optional<std::vector<std::vector<int>>> Divisions(const Graph& graph, const
 }
 
 SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOptions& options,
-                        const RoleOffer& offer, const SettledQuestion& question,
+                        const RoleOffer& offer, const SettledQuestion& question, int64_t* work,
                         bool only_refute) {
   SettledReply reply;
   const auto divisions = Divisions(graph, ties, offer);
   if (!divisions) return reply;
   reply.answer = Answer::kUnsat;
+  reply.asked = true;
   for (const std::vector<int>& group : *divisions) {
     if (question.cross_bytes || question.waits) {
       const Objective o = ObjectiveOf(
@@ -554,7 +600,8 @@ SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOption
           o.waits > question.waits.value_or(o.waits))
         continue;
     }
-    SettledReply one = Dive(graph, options, offer, group, question, only_refute).Run();
+    SettledReply one = Dive(graph, options, offer, group, question, work, only_refute).Run();
+    one.asked = true;
     if (one.answer == Answer::kSat) return one;
     if (one.answer == Answer::kUnknown) reply.answer = Answer::kUnknown;
   }
@@ -562,12 +609,19 @@ SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOption
 }
 
 SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii) {
+                          int64_t ii, int64_t* work) {
+  const auto within = [&](const SettledQuestion& question, int64_t most) {
+    int64_t share = std::min(most, *work);
+    *work -= share;
+    SettledReply reply = AskSettled(graph, graph, options, offer, question, &share);
+    *work += std::max<int64_t>(share, 0);
+    return reply;
+  };
   SettledQuestion question{ii, {}, {}, {}, {}, {}};
-  SettledReply reply = AskSettled(graph, graph, options, offer, question);
+  SettledReply reply = within(question, kPlacing);
   for (int64_t stages = 1; stages <= kStages && reply.answer == Answer::kUnknown; ++stages) {
     question.stages = stages;
-    SettledReply few = AskSettled(graph, graph, options, offer, question);
+    SettledReply few = within(question, kPlacing / 2);
     if (few.answer == Answer::kSat) reply = std::move(few);
   }
   return reply;

@@ -35,6 +35,7 @@ struct SettledQuestion {
 
 struct SettledReply {
   Answer answer = Answer::kUnknown;
+  bool asked = false;   // divisions are few
   Placement placement;  // kSat: every law holds (scheduler/check.h)
 };
 
@@ -43,14 +44,15 @@ bool SettledApplies(const Graph& graph, const SolveOptions& options);
 
 // Of all divisions into the roles of the offer, where they are few. `ties`: the graph that says
 // which ops share a role; `graph` itself but where laws are left out one by one. `only_refute`:
-// what is found is not looked for, kSat says no more than that sums rule nothing out.
+// kSat says no more than that turns rule nothing out. `work`: what is left, in decisions by the
+// square of the number of ops, and less afterwards.
 SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOptions& options,
-                        const RoleOffer& offer, const SettledQuestion& question,
+                        const RoleOffer& offer, const SettledQuestion& question, int64_t* work,
                         bool only_refute = false);
 
 // Any schedule with this period. A refutation rests on dependences, units, issue and roles alone.
 SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii);
+                          int64_t ii, int64_t* work);
 
 // The laws that such a refutation rests on, as few as can be left; `shown`: the offer in whose
 // words they are.

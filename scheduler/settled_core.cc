@@ -14,6 +14,8 @@ namespace tilec::scheduler {
 
 namespace {
 
+constexpr int64_t kCoreWork = 6'000'000;  // of one question
+
 using Pair = std::pair<int, int>;
 
 // Which laws are kept.
@@ -74,7 +76,8 @@ class Minimizer {
     std::erase_if(ties.edges,
                   [&](const GraphEdge& e) { return kept.tied.count({e.from, e.to}) == 0; });
     SettledQuestion question{ii_, {}, {}, {}, {}, {}};
-    return AskSettled(timed, ties, options_, offer_, question, true).answer == Answer::kUnsat;
+    int64_t work = kCoreWork;
+    return AskSettled(timed, ties, options_, offer_, question, &work, true).answer == Answer::kUnsat;
   }
 
   const Graph& g_;
