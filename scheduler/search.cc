@@ -214,8 +214,8 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
       reply.outcome = {settled.answer, std::move(settled.placement), {}};
       return reply;
     }
-    if (settled.asked && ++open_ > kOpen) return reply;
-    if (settled.asked) resource_limit = std::min(resource_limit, last_limit_);
+    if (settled.asked && open_ >= kOpen) return reply;
+    if (settled.asked) resource_limit = std::min(resource_limit, 2 * last_limit_);
   }
   if (anew)
     for (const GivenUp& question : *given_up_)
@@ -226,6 +226,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
       }
   const int64_t before = SessionFor(ii, offer)->solver.resources();
   ask(resource_limit);
+  if (reply.outcome.answer == Answer::kUnknown) ++open_;
   if (anew && reply.outcome.answer == Answer::kUnknown)
     given_up_->push_back(
         {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});

@@ -21,7 +21,7 @@ constexpr int64_t kNone = INT64_MIN / 4;
 // Of one question about one division: decisions by the square of the number of ops.
 constexpr int64_t kWork = 3'000'000;
 constexpr int64_t kPlacing = 1'200'000;  // where any schedule will do
-constexpr int kLeaves = 24;         // schedules that registers or memory do not bear
+constexpr int kLeaves = 8;          // schedules that registers or memory do not bear
 constexpr size_t kDivisions = 32;  // more are left to the solver
 constexpr int64_t kStages = 3;      // what is short needs few registers
 
