@@ -26,7 +26,7 @@ constexpr size_t kSessionsKept = 12;
 // what is not has this share of it.
 constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
 constexpr int kOpen = 2;  // periods about which the solver is asked what stays open without it
-constexpr int64_t kQuick = 100'000;  // of a question that the solver need not be spared
+constexpr int64_t kQuick = 200'000;  // of a question that the solver need not be spared
 
 }  // namespace
 
@@ -367,8 +367,7 @@ std::vector<CoreItem> Search::Explain(const Verdict& verdict) {
     if (session == nullptr || refutation.offer.widths != refutation.shown.widths) {
       // In the words of the largest offer, whose laws say why roles stay empty.
       const std::vector<CoreItem> laws =
-          settled_ ? SettledCore(graph_, options_, Occupied(refutation.offer), refutation.shown,
-                                 verdict.ii)
+          settled_ ? SettledCore(graph_, options_, refutation.shown, verdict.ii)
                    : std::vector<CoreItem>();
       for (const CoreItem& item : laws) add(item);
       if (!laws.empty()) continue;

@@ -143,8 +143,8 @@ class Search {
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;
-  const bool settled_;  // the graph is one for settled.h
-  bool hard_ = false;   // a question was not quick
+  const bool settled_;                   // the graph is one for settled.h
+  bool hard_ = false;                    // a question was not quick
   int64_t placing_work_, settled_work_;  // left for schedules of any kind, and for better ones
   int open_ = 0;                         // periods that stayed open without the solver
   int64_t last_limit_;                   // of a question that stays open without the solver

@@ -21,9 +21,9 @@ constexpr int64_t kNone = INT64_MIN / 4;
 // Of one question about one division: decisions by the square of the number of ops.
 constexpr int64_t kWork = 3'000'000;
 constexpr int64_t kPlacing = 1'200'000;  // where any schedule will do
-constexpr int kLeaves = 8;          // schedules that registers or memory do not bear
-constexpr size_t kDivisions = 32;  // more are left to the solver
-constexpr int64_t kStages = 3;      // what is short needs few registers
+constexpr int kLeaves = 8;               // schedules that registers or memory do not bear
+constexpr size_t kDivisions = 32;        // more are left to the solver
+constexpr int64_t kStages = 3;           // what is short needs few registers
 
 // Two ops that take turns: v begins between `after` and `until` cycles behind some begin of u.
 struct Turn {
@@ -84,7 +84,8 @@ class Dive {
   int64_t& At(State& s, int u, int v) const { return s.path[static_cast<size_t>(u) * n_ + v]; }
   int64_t At(const State& s, int u, int v) const { return s.path[static_cast<size_t>(u) * n_ + v]; }
   bool Load(int v) const { return g_.ops[v].variable_latency; }
-  // ⌊t / II⌋ and the rest: most of the work, so by multiplication, put right where it is off by one.
+  // ⌊t / II⌋ and the rest: most of the work, so by multiplication, put right where it is off by
+  // one.
   int64_t Period(int64_t t) const {
     int64_t period = static_cast<int64_t>(static_cast<double>(t) * inverse_);
     while (period * ii_ > t) --period;
@@ -330,8 +331,7 @@ class Dive {
       const int64_t shift = edge.distance * ii_ + edge.hold;
       alive = std::max(alive, Period(At(s, v, edge.to) + shift));
       if (piece_[v] == piece_[e])
-        alive = std::max(alive, Period(At(s, v, e)) -
-                                    Period(-At(s, e, edge.to) - shift));
+        alive = std::max(alive, Period(At(s, v, e)) - Period(-At(s, e, edge.to) - shift));
     }
     return alive;
   }
@@ -385,8 +385,8 @@ class Dive {
     const int64_t first = Period(low), last = Period(high);
     const int64_t middle = first + (last - first) / 2;  // the last period of the lower part
     // Of two choices the one with more room first.
-    const bool lower_first = last > first + 1 || (first * ii_ + turn->until) - low >=
-                                                     high - (last * ii_ + turn->after);
+    const bool lower_first =
+        last > first + 1 || (first * ii_ + turn->until) - low >= high - (last * ii_ + turn->after);
     return Either(
         s, [&](State* next) { return Add(next, turn->v, turn->u, -(middle * ii_ + turn->until)); },
         [&](State* next) { return Add(next, turn->u, turn->v, (middle + 1) * ii_ + turn->after); },

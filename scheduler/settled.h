@@ -54,10 +54,10 @@ SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOption
 SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
                           int64_t ii, int64_t* work);
 
-// The laws that such a refutation rests on, as few as can be left; `shown`: the offer in whose
-// words they are.
+// The laws that such a refutation rests on, as few as can be left: also those that say why roles of
+// the offer stay empty.
 std::vector<CoreItem> SettledCore(const Graph& graph, const SolveOptions& options,
-                                  const RoleOffer& offer, const RoleOffer& shown, int64_t ii);
+                                  const RoleOffer& offer, int64_t ii);
 
 // The divisions of ops among the roles of the offer, but for names of roles; none: too many.
 std::optional<std::vector<std::vector<int>>> Divisions(const Graph& graph, const Graph& ties,

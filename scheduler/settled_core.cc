@@ -73,11 +73,13 @@ class Minimizer {
     std::erase_if(timed.edges, [&](const GraphEdge& e) {
       return kept.timed.count({e.from, e.to}) == 0;
     });
-    std::erase_if(ties.edges,
-                  [&](const GraphEdge& e) { return kept.tied.count({e.from, e.to}) == 0; });
+    std::erase_if(ties.edges, [&](const GraphEdge& e) {
+      return kept.tied.count({e.from, e.to}) == 0;
+    });
     SettledQuestion question{ii_, {}, {}, {}, {}, {}};
     int64_t work = kCoreWork;
-    return AskSettled(timed, ties, options_, offer_, question, &work, true).answer == Answer::kUnsat;
+    return AskSettled(timed, ties, options_, offer_, question, &work, true).answer ==
+           Answer::kUnsat;
   }
 
   const Graph& g_;
@@ -90,14 +92,14 @@ class Minimizer {
 }  // namespace
 
 std::vector<CoreItem> SettledCore(const Graph& graph, const SolveOptions& options,
-                                  const RoleOffer& offer, const RoleOffer& shown, int64_t ii) {
+                                  const RoleOffer& offer, int64_t ii) {
   std::vector<CoreItem> items;
   const std::optional<Kept> kept = Minimizer(graph, options, offer, ii).Run();
   if (!kept) return items;
   const auto between = [](const std::set<Pair>& pairs, const std::vector<int>& ops) {
     return ops.size() == 2 && pairs.count({ops[0], ops[1]}) > 0;
   };
-  const Model model(graph, ii, shown, options);
+  const Model model(graph, ii, offer, options);
   for (const Model::Guard& guard : model.guards()) {
     bool needed = false;
     switch (guard.law) {
