@@ -417,6 +417,16 @@ void ModuloScheduler::Improve() {
   }
 }
 
+std::vector<int64_t> ModuloScheduler::Mend(const std::vector<int64_t>& cycles) {
+  if (!possible_) return cycles;
+  t_ = cycles;
+  phase_.assign(n_, 0);
+  placed_.assign(n_, true);
+  for (int v = 0; v < n_; ++v) phase_[v] = FloorMod(t_[v], ii_);
+  Improve();
+  return t_;
+}
+
 std::optional<Placement> ModuloScheduler::Run(uint64_t seed) {
   if (!possible_) return std::nullopt;
   random_ = seed * 0x2545f4914f6cdd1dULL + 1;

@@ -35,6 +35,9 @@ class ModuloScheduler {
   // Attempt `seed` (the same seed gives the same answer): a placement that satisfies all laws but
   // pins and liveness.
   std::optional<Placement> Run(uint64_t seed);
+  // A placement that keeps dependences, units and issue, with single ops moved so that values live
+  // shorter: for whoever found it without a look at registers and memory.
+  std::vector<int64_t> Mend(const std::vector<int64_t>& cycles);
 
  private:
   struct Conflict {  // on a resource of one instance

@@ -67,6 +67,7 @@ namespace {
 // One component of the objective: its value, and a literal that bounds it.
 struct Goal {
   int64_t Objective::*field;
+  std::optional<int64_t> SettledQuestion::*question;
   int64_t floor;
   std::function<Lit(int64_t bound)> at_most;
 };
@@ -74,7 +75,9 @@ struct Goal {
 class Descent {
  public:
   Descent(Search& search, Session& session, Optimum* best)
-      : search_(&search), session_(session), graph_(search.graph()), best_(best) {}
+      : search_(&search), session_(session), graph_(search.graph()), best_(best) {
+    asked_.ii = session.model.ii();
+  }
   Descent(Session& session, const Graph& graph) : session_(session), graph_(graph) {}
 
   // `last`: nobody asks this session for anything else afterwards.
@@ -108,13 +111,18 @@ class Descent {
     bool first = true;
     while (low < best_->objective.*goal.field) {
       const int64_t high = best_->objective.*goal.field;
-      // The floor first (often reached), then halves.
-      const int64_t middle = first ? low : low + (high - low) / 2;
+      // The floor first (often reached), then halves. Where questions are hard, fewer stages are
+      // no harder than more, and one that stays open is not to hide those below.
+      const bool upwards = search_->hard() && goal.field == &Objective::stages;
+      const int64_t middle = first || upwards ? low : low + (high - low) / 2;
       first = false;
       const Lit bound = goal.at_most(middle);
       std::vector<Lit> extra = held_;
       extra.push_back(bound);
-      const Session::Outcome outcome = session_.Query(extra, search_->Limit(kStepLimit));
+      SettledQuestion question = asked_;
+      question.*goal.question = middle;
+      const Session::Outcome outcome =
+          search_->Ask(session_, extra, question, search_->Limit(kStepLimit));
       if (outcome.answer == Answer::kSat) {
         best_->found = {outcome.placement, session_.model.offer(), session_.model.ii()};
         best_->objective = ObjectiveOf(graph_, search_->options(), best_->found);
@@ -128,6 +136,7 @@ class Descent {
       }
     }
     held_.push_back(goal.at_most(best_->objective.*goal.field));
+    asked_.*goal.question = best_->objective.*goal.field;
   }
 
   Lit Weighted(const std::vector<std::pair<Lit, int64_t>>& terms, int64_t bound) {
@@ -162,19 +171,19 @@ class Descent {
       }
       terms.emplace_back(any, bytes);
     }
-    return {&Objective::cross_bytes, Forced(terms),
+    return {&Objective::cross_bytes, &SettledQuestion::cross_bytes, Forced(terms),
             [this, terms](int64_t bound) { return Weighted(terms, bound); }};
   }
 
   Goal Waits() {
     std::vector<std::pair<Lit, int64_t>> terms;
     for (const auto& [u, v] : WaitPairs(graph_)) terms.emplace_back(~session_.model.Same(u, v), 1);
-    return {&Objective::waits, Forced(terms),
+    return {&Objective::waits, &SettledQuestion::waits, Forced(terms),
             [this, terms](int64_t bound) { return Weighted(terms, bound); }};
   }
 
   Goal Stages() {
-    return {&Objective::stages, 1,
+    return {&Objective::stages, &SettledQuestion::stages, 1,
             [this](int64_t bound) { return session_.model.StagesAtMost(bound); }};
   }
 
@@ -191,7 +200,7 @@ class Descent {
         least += slot * std::max<int64_t>(1, session_.model.PinnedDepth(v));
       for (Lit lit : within) terms.emplace_back(~lit, slot);
     }
-    return {&Objective::smem_bytes, least,
+    return {&Objective::smem_bytes, &SettledQuestion::smem_bytes, least,
             [this, terms, least](int64_t bound) { return Weighted(terms, bound - least); }};
   }
 
@@ -202,6 +211,7 @@ class Descent {
   const Graph& graph_;
   Optimum* best_ = nullptr;
   std::vector<Lit> held_;
+  SettledQuestion asked_;  // the same for those who ask no solver
 };
 
 }  // namespace
@@ -242,8 +252,8 @@ Optimum Optimize(Search& search, const Search::Found& start, int64_t ii) {
       smallest.push_back(offer);
       continue;
     }
-    const Session::Outcome outcome =
-        search.SessionFor(ii, offer)->Query({}, search.Limit(kStepLimit));
+    const Session::Outcome outcome = search.Ask(*search.SessionFor(ii, offer), {},
+                                                {ii, {}, {}, {}, {}, {}}, search.Limit(kStepLimit));
     if (outcome.answer == Answer::kSat) {
       best.found = {outcome.placement, offer, ii};
       best.objective = ObjectiveOf(graph, options, best.found);

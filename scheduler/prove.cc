@@ -49,11 +49,13 @@ certify::Placement AsRead(const Graph& graph, const Placement& p) {
 // The overflows that the search met on its way.
 std::vector<Cover> CoversOf(const Graph& graph, int64_t ii, const Search::Verdict& verdict) {
   std::vector<Cover> covers;
-  for (const Search::Refutation& refutation : verdict.refutations)
+  for (const Search::Refutation& refutation : verdict.refutations) {
+    if (refutation.session == nullptr) continue;  // no capacity was needed
     for (const Placement& p : refutation.session->overflows)
       for (const auto& [kind, law] : kCounted)
         if (std::optional<Cover> cover = FindCover(graph, ii, AsRead(graph, p), kind))
           covers.push_back(*std::move(cover));
+  }
   return covers;
 }
 

@@ -22,6 +22,11 @@ constexpr int64_t kCoreStep = 1'000'000;
 constexpr int64_t kCoreTotal = 10'000'000;
 constexpr int kSmallOffers = 2;  // asked before the largest ones
 constexpr size_t kSessionsKept = 12;
+// What is settled without it costs work of another kind, by what the solver may spend in all, and
+// what is not has this share of it.
+constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
+constexpr int kOpen = 2;  // periods about which the solver is asked what stays open without it
+constexpr int64_t kQuick = 200'000;  // of a question that the solver need not be spared
 
 }  // namespace
 
@@ -141,7 +146,11 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       offers_(graph, options),
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
-      given_up_(std::make_shared<std::vector<GivenUp>>()) {
+      given_up_(std::make_shared<std::vector<GivenUp>>()),
+      settled_(SettledApplies(graph, options)),
+      placing_work_(total_limit_ * kWorkByLimit),
+      settled_work_(total_limit_ * kWorkByLimit),
+      last_limit_(total_limit_ / kLastShare) {
   RoleSets sets(graph);
   std::set<std::pair<int, int>> together;
   for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v)
@@ -159,32 +168,68 @@ std::shared_ptr<Session> Search::Known(int64_t ii, const RoleOffer& offer) const
   return nullptr;
 }
 
-std::vector<int> Search::Occupied(const std::vector<int>& widths) const {
+RoleOffer Search::Occupied(const RoleOffer& offer) const {
+  if (!options_.warp_constraints) return offer;
   std::map<int, int> left = most_roles_;
-  std::vector<int> occupied;
-  for (int width : widths)
-    if (left[width]-- > 0) occupied.push_back(width);
+  RoleOffer occupied{offer.load, {}};
+  for (int width : offer.widths)
+    if (left[width]-- > 0) occupied.widths.push_back(width);
   return occupied;
 }
 
-// What a search of the same graph gave up, or this one of an offer whose other roles stay empty,
-// counts as if it had been asked again: the answer would be the same, and so is what is left for
-// other questions.
-Search::Reply Search::Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit) {
+Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
+                             const SettledQuestion& question, int64_t limit) {
+  const bool settled = settled_ && !session.narrowed;
+  if (!settled) return session.Query(extra, limit);
+  if (!hard_) {
+    Session::Outcome outcome = session.Query(extra, std::min(limit, kQuick));
+    if (outcome.answer != Answer::kUnknown || limit <= kQuick) return outcome;
+    hard_ = true;
+  }
+  SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(session.model.offer()),
+                                  question, &settled_work_);
+  if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
+  return session.Query(extra, reply.asked ? std::min(limit, last_limit_) : limit);
+}
+
+// What a search of the same graph gave up counts as if it had been asked again: the answer would be
+// the same, and so is what is left for other questions.
+Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resource_limit) {
+  Reply reply;
   const bool anew = Known(ii, offer) == nullptr;
-  const std::vector<int> widths = Occupied(offer.widths);
+  const auto ask = [&](int64_t limit) {
+    reply.session = SessionFor(ii, offer);
+    reply.outcome = reply.session->Query({}, limit);
+  };
+  const bool quick = settled_ && anew;
+  if (quick && !hard_) {
+    ask(std::min(resource_limit, kQuick));
+    if (reply.outcome.answer != Answer::kUnknown) return reply;
+    hard_ = true;
+  }
+  if (quick) {
+    SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii, &placing_work_);
+    if (settled.answer != Answer::kUnknown) {
+      reply.session = nullptr;
+      reply.outcome = {settled.answer, std::move(settled.placement), {}};
+      return reply;
+    }
+    if (settled.asked && open_ >= kOpen) return reply;
+    if (settled.asked) resource_limit = std::min(resource_limit, 2 * last_limit_);
+  }
   if (anew)
     for (const GivenUp& question : *given_up_)
-      if (question.ii == ii && question.widths == widths && question.limit == resource_limit) {
+      if (question.ii == ii && question.widths == offer.widths &&
+          question.limit == resource_limit) {
         spent_ += question.cost;
         return {};
       }
-  Reply reply;
-  reply.session = SessionFor(ii, offer);
-  const int64_t before = reply.session->solver.resources();
-  reply.outcome = reply.session->Query({}, resource_limit);
+  const int64_t before = SessionFor(ii, offer)->solver.resources();
+  ask(resource_limit);
+  if (reply.outcome.answer == Answer::kUnknown) ++open_;
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back({ii, widths, resource_limit, reply.session->solver.resources() - before});
+    given_up_->push_back(
+        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
   return reply;
 }
 
@@ -257,6 +302,7 @@ std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
 
 Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
   Verdict verdict;
+  verdict.ii = ii;
   const int64_t resource_limit = Limit(wanted);
   if (resource_limit == 0) return verdict;
   bool all_refuted = true;
@@ -266,18 +312,27 @@ Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
          fmt::format("at most {} warps, and every width of op needs a role",
                      graph_.machine.max_warps),
          {}});
+  // Refuted now, or given up, with these roles that are not empty: as good as asked of the others.
+  std::map<std::vector<int>, std::optional<Refutation>> asked;
+  const auto ask = [&](const RoleOffer& offer) {
+    auto [session, outcome] = AskAny(ii, offer, resource_limit);
+    if (outcome.answer == Answer::kSat) {
+      verdict.answer = Answer::kSat;
+      verdict.found = {std::move(outcome.placement), offer, ii};
+      return true;
+    }
+    std::optional<Refutation>& refutation = asked[Occupied(offer).widths];
+    if (outcome.answer == Answer::kUnsat)
+      refutation = Refutation{session, std::move(outcome.core), offer};
+    return false;
+  };
   // Few roles leave little to choose: where they suffice, the answer comes sooner.
   int small = small_first ? kSmallOffers : 0;
   for (const RoleOffer& offer : offers_.Ascending()) {
     if (small == 0 || offer.widths == offers_.Largest().front().widths) break;
-    if (!IssueFits(offer, ii)) continue;
+    if (!IssueFits(offer, ii) || asked.count(Occupied(offer).widths) > 0) continue;
     --small;
-    Session::Outcome outcome = Ask(ii, offer, resource_limit).outcome;
-    if (outcome.answer == Answer::kSat) {
-      verdict.answer = Answer::kSat;
-      verdict.found = {std::move(outcome.placement), offer, ii};
-      return verdict;
-    }
+    if (ask(offer)) return verdict;
   }
   for (const RoleOffer& offer : offers_.Largest()) {
     if (!IssueFits(offer, ii)) {
@@ -287,16 +342,14 @@ Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
            {}});
       continue;
     }
-    auto [session, outcome] = Ask(ii, offer, resource_limit);
-    if (outcome.answer == Answer::kSat) {
-      verdict.answer = Answer::kSat;
-      verdict.found = {std::move(outcome.placement), offer, ii};
-      return verdict;
-    }
-    if (outcome.answer == Answer::kUnknown)
+    const std::vector<int> occupied = Occupied(offer).widths;
+    if (asked.count(occupied) == 0 && ask(offer)) return verdict;
+    if (const std::optional<Refutation>& refutation = asked[occupied]) {
+      verdict.refutations.push_back(*refutation);
+      verdict.refutations.back().shown = offer;
+    } else {
       all_refuted = false;
-    else
-      verdict.refutations.push_back({session, std::move(outcome.core)});
+    }
   }
   verdict.answer = all_refuted ? Answer::kUnsat : Answer::kUnknown;
   return verdict;
@@ -309,8 +362,20 @@ std::vector<CoreItem> Search::Explain(const Verdict& verdict) {
     if (seen.emplace(item.law, item.text).second) items.push_back(item);
   };
   for (const Refutation& refutation : verdict.refutations) {
-    const std::vector<Lit> core = Minimize(*refutation.session, refutation.core);
-    for (const Model::Guard& guard : refutation.session->model.guards())
+    std::shared_ptr<Session> session = refutation.session;
+    std::vector<Lit> core = refutation.core;
+    if (session == nullptr || refutation.offer.widths != refutation.shown.widths) {
+      // In the words of the largest offer, whose laws say why roles stay empty.
+      const std::vector<CoreItem> laws =
+          settled_ ? SettledCore(graph_, options_, refutation.shown, verdict.ii)
+                   : std::vector<CoreItem>();
+      for (const CoreItem& item : laws) add(item);
+      if (!laws.empty()) continue;
+      session = SessionFor(verdict.ii, refutation.shown);
+      core = session->Query({}, query_limit_).core;
+    }
+    core = Minimize(*session, core);
+    for (const Model::Guard& guard : session->model.guards())
       if (std::find(core.begin(), core.end(), guard.lit) != core.end())
         add({LawName(guard.law), guard.text, guard.ops, guard.at});
   }

@@ -15,6 +15,7 @@
 
 #include "scheduler/model.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/settled.h"
 #include "scheduler/solver.h"
 
 namespace tilec::scheduler {
@@ -38,6 +39,7 @@ class Session {
 
   Model model;
   Solver solver;
+  bool narrowed = false;             // clauses were added that are no laws of the graph
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
 };
 
@@ -70,11 +72,14 @@ class Search {
     int64_t ii = 0;
   };
   struct Refutation {
-    std::shared_ptr<Session> session;
+    std::shared_ptr<Session> session;  // null: by sums over settled roles (settled.h)
     std::vector<Lit> core;
+    RoleOffer offer;
+    RoleOffer shown;  // the largest offer that is refuted with it
   };
   struct Verdict {
     Answer answer = Answer::kUnknown;
+    int64_t ii = 0;
     Found found;                          // kSat
     std::vector<Refutation> refutations;  // kUnsat: of each largest offer
     std::vector<CoreItem> arithmetic;     // kUnsat: offers refuted without a solver
@@ -89,8 +94,14 @@ class Search {
   // have to find by counting pigeons.
   bool IssueFits(const RoleOffer& offer, int64_t ii) const;
 
+  // What a session is asked with these literals, and what they mean. The solver first, as long as
+  // it is quick: then questions of settled roles are settled without it, and it has the rest.
+  Session::Outcome Ask(Session& session, const std::vector<Lit>& extra,
+                       const SettledQuestion& question, int64_t resource_limit);
+
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
   int64_t resources() const;
+  bool hard() const { return hard_; }
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
   const Offers& offers() const { return offers_; }
@@ -99,6 +110,10 @@ class Search {
   int64_t Limit(int64_t wanted) const {
     return std::max<int64_t>(0, std::min(wanted, total_limit_ - resources()));
   }
+
+  // An offer without the roles that no schedule can fill: ops that belong together are in one. What
+  // stays empty has no registers and no warps, so both have the same schedules.
+  RoleOffer Occupied(const RoleOffer& offer) const;
 
   // Elementary bounds that hold under the options.
   Bound LowerBound() const;
@@ -113,13 +128,10 @@ class Search {
     int64_t limit, cost;
   };
   struct Reply {
-    std::shared_ptr<Session> session;  // null: given up before
+    std::shared_ptr<Session> session;  // null: given up before, or not asked
     Session::Outcome outcome;
   };
-  // The widths of an offer without those of roles that no schedule can fill: ops that belong
-  // together are in one.
-  std::vector<int> Occupied(const std::vector<int>& widths) const;
-  Reply Ask(int64_t ii, const RoleOffer& offer, int64_t resource_limit);
+  Reply AskAny(int64_t ii, const RoleOffer& offer, int64_t resource_limit);
   std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
 
   const Graph& graph_;
@@ -131,6 +143,11 @@ class Search {
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;
+  const bool settled_;                   // the graph is one for settled.h
+  bool hard_ = false;                    // a question was not quick
+  int64_t placing_work_, settled_work_;  // left for schedules of any kind, and for better ones
+  int open_ = 0;                         // periods that stayed open without the solver
+  int64_t last_limit_;                   // of a question that stays open without the solver
 };
 
 // The best schedule at one II by the lexicographic objective, starting from any.

@@ -52,7 +52,10 @@ void MaximizeSlack(Search& search, Optimum* best) {
                          edge.delay + edge.transfer + middle - edge.distance * ii);
       }
       given.back() = lit;
-      const Session::Outcome outcome = session->Query(given, search.Limit(kSlackStepLimit));
+      const Objective& o = best->objective;
+      const SettledQuestion question{ii, o.cross_bytes, o.waits, o.stages, o.smem_bytes, middle};
+      const Session::Outcome outcome =
+          search.Ask(*session, given, question, search.Limit(kSlackStepLimit));
       if (outcome.answer == Answer::kSat) {
         best->found.placement = outcome.placement;
         low = std::max(low + 1, SlackOf(graph, best->found));

@@ -80,9 +80,9 @@ Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> k
 
 // The same with one role less on offer; it may go on with fewer still.
 std::optional<SolveOptions> WithFewerRoles(const Search& search) {
-  size_t most = 0;
+  size_t most = 0;  // roles that some schedule fills
   for (const RoleOffer& offer : search.offers().Largest())
-    most = std::max(most, offer.widths.size());
+    most = std::max(most, search.Occupied(offer).widths.size());
   if (most <= 1 || !search.options().warp_constraints) return std::nullopt;
   SolveOptions fewer = search.options();
   const int load = search.offers().Largest().front().load ? 1 : 0;
@@ -114,7 +114,8 @@ Guessed GuessFirst(const Search& search, int64_t bound, const Guessed* wider) {
   return guessed;
 }
 
-Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider = nullptr);
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider = nullptr,
+                 const Range* above = nullptr);
 
 // A graph with routes is a plain one with more freedom. What the plain one reaches, by as many
 // resources as its own search has, is known before the larger question is asked.
@@ -144,12 +145,15 @@ void TakeBetter(std::optional<Search::Found> other, std::optional<Search::Found>
 // More freedom never gives a worse answer: what fewer roles, or roles between which nothing
 // crosses, can reach is an answer here too. Where the question stays open the narrower ones are
 // asked, each with a budget of its own.
-Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider) {
+// What the wider search knows (`above`) is not asked again: what it refuted is refuted here.
+Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider,
+                 const Range* above) {
   const SolveOptions& options = search.options();
   const Guessed guessed = GuessFirst(search, bound, wider);
   std::optional<Search::Found> known = guessed.found;
   if (known) *first_ii = known->ii;
   Range range;
+  const int64_t first_bound = bound;
   if (known && options.first_answer) {
     range.best = known;
     range.proved_below = bound;
@@ -170,13 +174,17 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed
     return range;
   }
   if (!known || known->ii > bound) TakeBetter(WithoutCrossing(search, bound), &known);
+  if (above != nullptr) {
+    TakeBetter(above->best, &known);
+    bound = std::max(bound, above->proved_below);
+  }
   range = FindSmallest(search, bound, known);
   if (range.best && range.best->ii <= range.proved_below) return range;
   if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
     Search narrow(search, *fewer);
     int64_t first = 0;
-    TakeBetter(SmallestOf(narrow, bound, &first, &guessed).best, &range.best);
+    TakeBetter(SmallestOf(narrow, first_bound, &first, &guessed, &range).best, &range.best);
   }
   return range;
 }
@@ -228,8 +236,10 @@ void TightenPeriod(Search& search, int64_t low, Optimum* best) {
     }
   for (int i = 0; i < kQuestions && ii < best->found.ii; ++i) {
     const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
-    const Session::Outcome outcome = session->Query(
-        ObjectiveBounds(*session, search.graph(), best->objective), search.Limit(kLimit));
+    const Objective& o = best->objective;
+    const Session::Outcome outcome =
+        search.Ask(*session, ObjectiveBounds(*session, search.graph(), o),
+                   {ii, o.cross_bytes, o.waits, o.stages, o.smem_bytes, {}}, search.Limit(kLimit));
     if (outcome.answer == Answer::kSat) {
       Search::Found found{outcome.placement, best->found.offer, ii};
       const Objective objective = ObjectiveOf(search.graph(), search.options(), found);

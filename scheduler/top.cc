@@ -20,6 +20,7 @@ std::vector<Alternative> TopSolutions(const Graph& graph, const Solution& first,
   Search search(graph, options);
   Optimum last{FoundOf(graph, first.schedule), c.objective, true};
   const std::shared_ptr<Session> session = search.SessionFor(last.found.ii, last.found.offer);
+  session->narrowed = true;
   // Unlawful ones count as attempts, so that it ends.
   for (int attempt = 0; static_cast<int>(top.size()) < k && attempt < 4 * k; ++attempt) {
     session->model.formulas().Add(session->model.Different(last.found.placement));

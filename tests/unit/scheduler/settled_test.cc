@@ -1,0 +1,131 @@
+// Questions about settled roles, beside exhaustive search; and what a solution rests on where the
+// solver is not asked: periods, objectives, refutations that the independent checker accepts.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/settled.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "scheduler/check.h"
+#include "scheduler/search.h"
+#include "tests/unit/scheduler/exhaustive.h"
+#include "tests/unit/scheduler/test_graphs.h"
+
+namespace tilec::scheduler {
+namespace {
+
+constexpr int64_t kPlenty = 400'000;
+
+TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
+  int found = 0, refuted = 0, open = 0;
+  for (uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
+    const Graph graph = RandomGraph(seed, 5, seed % 2 == 0);
+    const Search search(graph, {});
+    for (int64_t ii = 1; ii <= 10; ++ii) {
+      const bool expected = ExhaustivelyFeasible(graph, ii);
+      bool all_refuted = true, any = false;
+      for (const RoleOffer& offer : search.offers().Largest()) {
+        int64_t work = kPlenty;
+        const RoleOffer occupied = search.Occupied(offer);
+        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, &work);
+        all_refuted = all_refuted && reply.answer == Answer::kUnsat;
+        if (reply.answer != Answer::kSat) continue;
+        any = true;
+        const Search::Found it{reply.placement, occupied, ii};
+        EXPECT_TRUE(Check(graph, ToSchedule(graph, {}, it)).violations.empty()) << "seed " << seed;
+      }
+      EXPECT_FALSE(any && !expected) << "seed " << seed << " II " << ii;
+      EXPECT_FALSE(all_refuted && expected) << "seed " << seed << " II " << ii;
+      found += any, refuted += all_refuted, open += !any && !all_refuted;
+      if (expected) break;
+    }
+  }
+  fmt::print("{} found, {} refuted, {} open\n", found, refuted, open);
+  EXPECT_GT(found, 40);
+  EXPECT_GT(refuted, 60);
+}
+
+TEST(Settled, NothingIsBetterThanTheBest) {
+  int reached = 0, refuted = 0;
+  for (uint64_t seed = 0; seed < 40 && !HasFailure(); ++seed) {
+    const Graph graph = RandomGraph(seed, 4, seed % 2 == 0);
+    int64_t ii = 1;
+    while (ii <= 10 && !ExhaustivelyFeasible(graph, ii)) ++ii;
+    const std::optional<Objective> best = ExhaustiveObjective(graph, ii);
+    if (!best) continue;
+    const Search search(graph, {});
+    bool unreached = true;
+    for (const RoleOffer& offer : search.offers().Ascending()) {
+      const auto ask = [&](const SettledQuestion& question) {
+        int64_t work = kPlenty;
+        return AskSettled(graph, graph, {}, offer, question, &work).answer;
+      };
+      if (Offers::WideRoles(offer) != best->compute_groups ||
+          Offers::Warps(offer, LoadWarps(graph)) != best->warps)
+        continue;
+      SettledQuestion question{ii,           best->cross_bytes, best->waits,
+                               best->stages, best->smem_bytes,  {}};
+      const Answer same = ask(question);
+      reached += same == Answer::kSat;
+      unreached = unreached && same == Answer::kUnsat;
+      question.smem_bytes = best->smem_bytes - 1;
+      const Answer smem = ask(question);
+      EXPECT_NE(smem, Answer::kSat) << "seed " << seed;
+      question.smem_bytes.reset();
+      question.stages = best->stages - 1;
+      const Answer stages = best->stages > 1 ? ask(question) : Answer::kUnknown;
+      EXPECT_NE(stages, Answer::kSat) << "seed " << seed;
+      refuted += (smem == Answer::kUnsat) + (stages == Answer::kUnsat);
+    }
+    EXPECT_FALSE(unreached) << "seed " << seed << " II " << ii;
+  }
+  fmt::print("{} reached, {} refuted\n", reached, refuted);
+  EXPECT_GT(reached, 15);
+  EXPECT_GT(refuted, 15);
+}
+
+// A solver that has no time to answer anything.
+SolveOptions Alone() {
+  SolveOptions options;
+  options.resource_limit = 1;
+  options.total_limit = 80'000'000;
+  return options;
+}
+
+TEST(Settled, RefutationsNameLawsThatContradictEachOther) {
+  int refuted = 0;
+  for (uint64_t seed = 0; seed < 160 && !HasFailure(); ++seed) {
+    const Graph graph = RandomGraph(seed, 6, false);
+    DiagSink diags;
+    const Result<Solution> solution = Solve(graph, Alone(), diags);
+    if (!solution.ok() || solution->certificate.proof != Proof::kRefuted) continue;
+    ++refuted;
+    EXPECT_TRUE(ExhaustivelyFeasible(graph, solution->certificate.ii));
+    EXPECT_FALSE(ExhaustivelyFeasible(graph, solution->certificate.ii - 1));
+    EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, solution->certificate, diags).ok())
+        << "seed " << seed << ": " << (diags.all().empty() ? "" : diags.all()[0].message);
+  }
+  fmt::print("{} refuted\n", refuted);
+  EXPECT_GE(refuted, 6);
+}
+
+// A recurrence of five ops in a stream that seven others fill: the solver needs a third of a second
+// for each period, and the other roles on offer stay empty.
+TEST(Settled, AStreamOfOneRoleCostsLittle) {
+  const Graph graph = LoadGraph("walk_h200");
+  DiagSink diags;
+  const Result<Solution> solution = Solve(graph, SolveOptions::ForCompilation(), diags);
+  ASSERT_TRUE(solution.ok());
+  const Certificate& c = solution->certificate;
+  EXPECT_EQ(c.ii, 645);
+  EXPECT_EQ(c.proof, Proof::kRefuted);
+  EXPECT_EQ(c.objective.stages, 2);
+  EXPECT_TRUE(c.objective_proved);
+  EXPECT_LT(solution->resources, 500'000);
+  EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, c, diags).ok())
+      << (diags.all().empty() ? "" : diags.all()[0].message);
+}
+
+}  // namespace
+}  // namespace tilec::scheduler
