@@ -43,12 +43,14 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
     const ir::Type& tile = fn.type(op.results[0]);
     const ir::OpId parent = fn.blocks[op.block].parent;
     if (op.attr("kept") == nullptr) {
-      if (tile.rank() > 1 && fn.ops[parent].kind == ir::OpKind::kParallel) held += tile.elements();
+      const bool outside = fn.ops[parent].kind == ir::OpKind::kParallel;  // of loops
+      if (outside && tile.rank() > 1) held += tile.elements();
     } else if (op.i("kept") == 0) {
       kept += tile.elements() * ir::ByteSize(tile.dtype);
     }
   }
-  const int64_t registers = std::min(ir::isa::kMostThreadRegisters, kBeside + CeilDiv(held, threads));
+  const int64_t all = kBeside + CeilDiv(held, threads);
+  const int64_t registers = std::min(ir::isa::kMostThreadRegisters, all);
   shape.per_sm = target.CtasPerSm(threads, std::max(kLikelyRegisters, registers), kept);
   return shape;
 }

@@ -88,13 +88,6 @@ class Search {
       for (const bool backwards : {false, true}) Descend(start, backwards);
 
     choice.rated = rated_.size();
-    // Of a kernel without products nothing but the defaults is possible: nobody asks what they take.
-    if (const auto own = rated_.find(standard);
-        own != rated_.end() && own->second.ms && own->second.form.whole_flops == 0 &&
-        std::none_of(rated_.begin(), rated_.end(), [&](const auto& rated) {
-          return rated.second.ms && rated.first != standard;
-        }))
-      return choice;
     for (const auto& [point, rating] : rated_)
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
         least_flops_ = rating.form.whole_flops;
@@ -438,20 +431,17 @@ class Search {
     return rating.ms;
   }
 
-  // Loops of copies and products alone are what the model knows best, and tiles of unequal length
-  // that CTAs walk over: causal attention of D = 64, 512 queries, took 49.1 us in tiles of 192x128
-  // and 43.2 in 128x64 on an H200, predicted 43.4 and 37.6.
+  // Least for loops of copies and products alone, and for unequal tiles that CTAs walk over (H200,
+  // D = 64, 512 causal queries: 49.1 and 43.2 us, by the model 43.4 and 37.6); a tenth for rows.
   double Margin(const TunePoint& point) {
+    const double least = target_.model.tune_margin, more = target_.model.tune_margin_of_more;
     const auto rated = rated_.find(PointOf(point.values));
     if (rated != rated_.end() && rated->second.form.stays && point.time.ctas <= target_.limits.sms)
-      return target_.model.tune_margin;
+      return least;
     DiagSink quiet;
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
-    // Of rows that CTAs share in equal parts what was chosen by a tenth took a fifth less (H200,
-    // softmax_bf16 113x136944: 28.2 and 31.7 us by the model, 27.2 and 37.3).
-    if (clean.ok() && clean->loops && point.split > 1) return 2 * target_.model.tune_margin;
-    if (!clean.ok() || DoesMore(clean->fn)) return target_.model.tune_margin_of_more;
-    return target_.model.tune_margin;
+    if (clean.ok() && clean->loops && point.split > 1) return 2 * least;
+    return !clean.ok() || DoesMore(clean->fn) ? more : least;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
     const auto rating = rated_.find(point);
