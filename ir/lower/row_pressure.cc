@@ -142,20 +142,20 @@ int64_t LoadsTogether(const Function& fn, int64_t held) {
     if (loads.first >= kWindow) together += loads.second;
   return std::clamp<int64_t>(together - held, 0, kMost);
 }
-// Such a window in turns of a loop that store: the assembler has the loads of a turn in flight
-// under the end of the one before. (A causal convolution of two or three taps, tile after tile: 24
-// to 192 bytes spilled with 40 to 64 registers.)
+// Such a window of rows in turns of a loop that store: the assembler has the loads of a turn in
+// flight under the end of the one before. (A causal convolution of two or three taps, tile after
+// tile: 24 to 192 bytes spilled with 40 to 64 registers.)
 bool WindowsInTurns(const Function& fn) {
   constexpr int64_t kWindow = 2;
   std::map<std::tuple<BlockId, uint32_t, uint32_t>, int64_t> of;  // by turn and place in the source
   for (const Op& op : fn.ops) {
-    if (op.kind != OpKind::kGLoad || !fn.type(op.results[0]).layout.valid()) continue;
+    if (op.kind != OpKind::kGLoad || fn.type(op.results[0]).rank() < 2) continue;
     const OpId turn = fn.blocks[op.block].parent;
     const std::vector<OpId>& ops = fn.blocks[op.block].ops;
     const bool stores = std::any_of(ops.begin(), ops.end(), [&](OpId id) {
       return fn.ops[id].kind == OpKind::kGStore;
     });
-    if (turn.valid() && IsLoop(fn.ops[turn].kind) && stores && !ForAnotherTurn(fn, op) &&
+    if (turn.valid() && IsLoop(fn.ops[turn].kind) && stores &&
         ++of[{op.block, op.at.begin, op.at.end}] >= kWindow)
       return true;
   }
