@@ -15,7 +15,7 @@
 namespace tilec::scheduler {
 namespace {
 
-constexpr int64_t kPlenty = 400'000;
+constexpr int64_t kPlenty = 60'000;
 
 TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
   int found = 0, refuted = 0, open = 0;
