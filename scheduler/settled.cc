@@ -2,13 +2,11 @@
 #include "scheduler/settled.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <queue>
 #include <utility>
 
 #include "scheduler/modulo.h"
-#include "scheduler/role_sets.h"
 #include "scheduler/routes.h"
 #include "scheduler/search.h"
 #include "support/expr.h"
@@ -22,7 +20,6 @@ constexpr int64_t kNone = INT64_MIN / 4;
 constexpr int64_t kWork = 3'000'000;
 constexpr int64_t kPlacing = 1'200'000;  // where any schedule will do
 constexpr int kLeaves = 8;               // schedules that registers or memory do not bear
-constexpr size_t kDivisions = 32;        // more are left to the solver
 constexpr int64_t kStages = 3;           // what is short needs few registers
 
 // Two ops that take turns: v begins between `after` and `until` cycles behind some begin of u.
@@ -520,68 +517,12 @@ class Dive {
   Placement found_;
 };
 
-// Nothing asks for this op's role: no law speaks of it.
-bool Idle(const Graph& graph, int v) {
-  const GraphOp& op = graph.ops[v];
-  if (op.issue > 0 || !op.uses.empty()) return false;
-  return std::none_of(graph.edges.begin(), graph.edges.end(),
-                      [&](const GraphEdge& e) { return e.from == v || e.to == v; });
-}
-
 }  // namespace
 
 bool SettledApplies(const Graph& graph, const SolveOptions& options) {
   if (graph.ops.empty() || HasRoutes(graph) || PinsTime(graph)) return false;
   return options.warp_constraints && options.register_limits && options.cross_role_transfers &&
          options.modulo_scheduling && !options.fixed_stages;
-}
-
-std::optional<std::vector<std::vector<int>>> Divisions(const Graph& graph, const Graph& ties,
-                                                       const RoleOffer& offer) {
-  const int n = static_cast<int>(graph.ops.size()), base = offer.load ? 1 : 0;
-  RoleSets sets(ties);
-  std::vector<std::pair<int, std::vector<int>>> atoms;  // width, ops
-  std::map<std::pair<int, int>, size_t> atom_of;
-  std::vector<int> group(n, 0);
-  for (int v = 0; v < n; ++v) {
-    const int width = graph.ops[v].warps;
-    if (graph.ops[v].variable_latency) continue;
-    const auto role = std::find(offer.widths.begin(), offer.widths.end(), width);
-    if (role == offer.widths.end()) return std::vector<std::vector<int>>();
-    group[v] = static_cast<int>(role - offer.widths.begin()) + base;
-    if (Idle(graph, v)) continue;
-    const auto [at, fresh] = atom_of.try_emplace({width, sets.Find(v)}, atoms.size());
-    if (fresh) atoms.push_back({width, {}});
-    atoms[at->second].second.push_back(v);
-  }
-  std::vector<std::vector<int>> all;
-  std::vector<bool> used(offer.widths.size(), false);
-  const auto legal = [&] {  // parts of one unit share no role
-    for (size_t v = 0; v < graph.ops.size(); ++v)
-      for (size_t u = 0; u < v && !graph.ops[v].part.empty(); ++u)
-        if (graph.ops[u].part == graph.ops[v].part && group[u] == group[v]) return false;
-    return true;
-  };
-  std::function<bool(size_t)> divide = [&](size_t i) {
-    if (i == atoms.size()) {
-      if (legal()) all.push_back(group);
-      return all.size() <= kDivisions;
-    }
-    for (size_t r = 0; r < offer.widths.size(); ++r) {
-      if (offer.widths[r] != atoms[i].first) continue;
-      const bool fresh = !used[r];
-      used[r] = true;
-      for (int v : atoms[i].second) group[v] = static_cast<int>(r) + base;
-      if (!divide(i + 1)) return false;
-      if (fresh) {
-        used[r] = false;
-        break;  // roles are alike until something is in them
-      }
-    }
-    return true;
-  };
-  if (!divide(0)) return std::nullopt;
-  return all;
 }
 
 SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOptions& options,
