@@ -301,9 +301,30 @@ bool Emitter::OutlivedBySum(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
+// Does a product of this turn add to something that was made of what the loop carries, which is
+// read behind that once more, and is the sum what the loop carries next? The sum has registers of
+// its own then, and moves to those that the loop carries: behind the wait, not in front of it.
+bool Emitter::OutlivedByCarried(const ir::Op& loop, size_t carried) const {
+  const ir::Block& turn = fn_.blocks[loop.regions[0]];
+  const ir::ValueId arg = turn.args[1 + carried];
+  ir::ValueId v = fn_.ops[turn.ops.back()].operands[carried];
+  if (!fn_.type(arg).is_tile() || !fn_.def(v) || fn_.def(v)->kind != OpKind::kMmaWait) return false;
+  for (const ir::Op* op = fn_.def(v); op; op = fn_.def(v)) {
+    if (op->kind != OpKind::kMmaWait && op->kind != OpKind::kMmaFence && op->kind != OpKind::kMma)
+      break;
+    const auto result = std::find(op->results.begin(), op->results.end(), v);
+    v = op->operands[static_cast<size_t>(result - op->results.begin())];
+  }
+  const auto made = std::find(turn.ops.begin(), turn.ops.end(), fn_.values[v].def);
+  return made != turn.ops.end() && std::any_of(made + 1, turn.ops.end(), [&](ir::OpId id) {
+    const std::vector<ir::ValueId>& reads = fn_.ops[id].operands;
+    return std::find(reads.begin(), reads.end(), arg) != reads.end();
+  });
+}
+
 // What the loop carries to its next turn, in registers that it gets at the end of this one.
 Regs Emitter::AtEnd(const ir::Op& loop, size_t carried, Regs words) {
-  if (!OutlivedBySum(loop, carried)) return words;
+  if (!OutlivedBySum(loop, carried) && !OutlivedByCarried(loop, carried)) return words;
   for (llvm::Value*& w : words)
     w = CallPtx(b_, w->getType()->isFloatTy() ? PtxInst::kPinF : PtxInst::kPin32, {w});
   return words;

@@ -114,6 +114,7 @@ class Emitter {
   Result<void> EmitForLoop(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
   bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
+  bool OutlivedByCarried(const ir::Op& loop, size_t carried) const;
   Regs AtEnd(const ir::Op& loop, size_t carried, Regs words);
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);

@@ -70,9 +70,12 @@ std::optional<int64_t> MostTurns(const ir::Function& fn, ir::OpId id) {
 
 std::string TooFewTurns(const ir::Function& fn, ir::OpId loop, int stages) {
   const std::optional<int64_t> most = MostTurns(fn, loop);
-  if (stages < 2 || !most || *most >= stages) return "";
-  return fmt::format("it has {} turns at most, too few for {} stages: it runs in program order",
-                     *most, stages + 1);
+  if (stages < 1 || !most || *most > stages + 1) return "";
+  const char* as = *most < stages    ? "in program order"
+                   : *most == stages ? "as what fills it and what empties it"
+                                     : "once between what fills it and what empties it";
+  return fmt::format("it has {} turns at most, too few for {} stages: it runs {}", *most,
+                     stages + 1, as);
 }
 
 }  // namespace tilec::scheduler

@@ -76,7 +76,7 @@ class Comparer {
       return std::move(verdict_);
     }
     // One turn needs no loop.
-    if (compute.empty() && wanted_.too_few_turns) {
+    if ((compute.empty() || wanted_.no_loop) && wanted_.too_few_turns) {
       ++verdict_.unpipelined;
       for (const Wanted& op : wanted_.ops)
         if (op.product && op.slice != kNobody && !Anywhere(op))
@@ -382,7 +382,7 @@ class Comparer {
       std::vector<int> instrs;
       for (size_t i : at) instrs.push_back(turn[i].instr);
       seen.push_back({static_cast<int>(o), static_cast<double>(middle), std::move(instrs), -1, -1,
-                      stretch, std::move(alike)});
+                      stretch, together > 1 && op.for_meeting, std::move(alike)});
     }
     std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.at < b.at; });
     return seen;

@@ -28,10 +28,12 @@ struct Wanted {
   bool meets = false;    // a reduction that may share a barrier with others (ir/lower/meetings.h)
   // What such a reduction reads goes with it to the first of those with which it meets: this one.
   int along = -1;
+  bool for_meeting = false;  // a reduction of its turn, at which threads meet, needs it
   // Which tile that goes from one compute role to another it puts or takes (WantedLoop::passes).
   int put = -1, take = -1;
   std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
-  int depth = 0;           // load: slots of its ring
+  std::vector<int> reads_old;  // those whose result of an iteration before it reads
+  int depth = 0;               // load: slots of its ring
   // Last iterations whose results nobody reads: it need not stand behind the loop for them.
   int unread = 0;
 };
@@ -60,6 +62,9 @@ struct WantedLoop {
   // It said that the loop never has as many turns as the schedule has stages. LLVM knows it, too,
   // and takes the pipelined loop out: every loop that is left has all of a turn's ops in that turn.
   bool too_few_turns = false;
+  // … but what fills the pipeline and what empties it is all, or all but one turn: no loop of it is
+  // left, and a loop around has its ops several times.
+  bool no_loop = false;
 };
 
 struct Verdict {

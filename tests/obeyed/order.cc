@@ -69,8 +69,10 @@ class Orderer {
   bool AheadOfUpdate(const Seen& a, const Seen& b) const {
     const Wanted &reader = wanted_.ops[static_cast<size_t>(a.op)],
                  &update = wanted_.ops[static_cast<size_t>(b.op)];
-    return Arithmetic(a) && Arithmetic(b) && a.stretch == b.stretch && Reads(reader, b.op) &&
-           Reads(update, b.op);
+    const auto old = [&](const Wanted& op) {
+      return std::count(op.reads_old.begin(), op.reads_old.end(), b.op) > 0;
+    };
+    return Arithmetic(a) && Arithmetic(b) && a.stretch == b.stretch && old(reader) && old(update);
   }
 
   // What was seen, with the products of one place in every order.
@@ -115,8 +117,9 @@ class Orderer {
       for (size_t j = i + 1; j < seen.size(); ++j) {
         const Seen &a = seen[i], &b = seen[j];
         const auto either = [&] {
-          if (!MayMove(wanted_, a.op) && !MayMove(wanted_, b.op)) return false;
-          moved->insert(MayMove(wanted_, a.op) ? a.op : b.op);
+          const bool first = MayMove(wanted_, a.op) || a.any_turn;
+          if (!first && !MayMove(wanted_, b.op) && !b.any_turn) return false;
+          moved->insert(first ? a.op : b.op);
           return true;
         };
         const auto by_llvm = [&] {
@@ -143,7 +146,15 @@ class Orderer {
                           "{} of {}, turn from {})",
                           Name(a), Name(b), slot(a), slot(b), wanted_.ii, cut));
         const double apart = read(a) - read(b), wanted = stage(a) - stage(b);
-        if (told(a) && told(b) && std::abs(apart - wanted) > 1e-6 && !either())
+        // What a reduction needs goes along to where that meets others, and the last turn's may meet
+        // in front of the loop.
+        const Seen& early = apart < wanted ? a : b;
+        const auto in_front = [&] {
+          const bool meets = wanted_.ops[static_cast<size_t>(early.op)].for_meeting;
+          if (meets) moved->insert(early.op);
+          return meets;
+        };
+        if (told(a) && told(b) && std::abs(apart - wanted) > 1e-6 && !either() && !in_front())
           faults.push_back(fmt::format("{} and {} are {} stages apart, in the schedule {}", Name(a),
                                        Name(b), apart, wanted));
       }

@@ -19,6 +19,9 @@ struct Seen {
   int stage = -1;  // turns behind the loop; −1: not told
   int before = -1;
   int stretch = 0;  // events that others see, before it
+  // Turns stand one behind the other, and it goes along with a reduction that meets where that of
+  // another of these turns does: it may be in any of them, as the plan says.
+  bool any_turn = false;
   // Products of one place in the source, as slices of rows that one role has: which of them is
   // which is not told, nor the stage of each, but their mean is.
   std::vector<int> alike;  // all of them; empty: it is alone

@@ -190,6 +190,9 @@ void NoteAlong(const scheduler::Graph& graph, WantedLoop* wanted) {
   for (size_t round = 0; round < ops.size(); ++round)
     for (const auto& [from, to] : edges)
       if (going[to] >= 0 && !ops[from].meets) ops[from].along = going[from] = going[to];
+  for (size_t round = 0; round < ops.size(); ++round)
+    for (const auto& [from, to] : edges)
+      ops[from].for_meeting = ops[from].for_meeting || ops[to].meets || ops[to].for_meeting;
 }
 
 }  // namespace
@@ -226,8 +229,11 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
     wanted.ops.push_back(std::move(w));
   }
   for (const scheduler::GraphEdge& e : graph.edges)
-    if (e.kind != scheduler::EdgeKind::kOrder)
-      wanted.ops[static_cast<size_t>(e.to)].reads.push_back(e.from);
+    if (e.kind != scheduler::EdgeKind::kOrder) {
+      Wanted& reader = wanted.ops[static_cast<size_t>(e.to)];
+      reader.reads.push_back(e.from);
+      if (e.distance > 0) reader.reads_old.push_back(e.from);
+    }
   NoteUnread(loop, graph, &wanted);
   // One role without products: those are where reductions share barriers.
   const bool products = std::any_of(wanted.ops.begin(), wanted.ops.end(),
@@ -246,6 +252,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const std::string& note : loop.notes) {
     wanted.too_few_turns =
         wanted.too_few_turns || note.find("turns at most, too few for") != std::string::npos;
+    wanted.no_loop = wanted.no_loop || note.find("what fills it") != std::string::npos;
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
     wanted.results_kept =
         wanted.results_kept || note.find("end of the turn of the product") != std::string::npos;

@@ -86,12 +86,36 @@ TEST(Order, WhatGoesAlongWithAReductionIsEarlier) {
   EXPECT_GT(Faults(wanted, Turn({{0, 0}, {2, 0}, {1, 0}, {3, 0}})), 0u);
 }
 
+// Of turns that stand one behind the other (read ahead) the reductions meet at once, and what they
+// need goes along: it has no place of its own, what goes nowhere has.
+TEST(Order, WhatGoesAlongAcrossTurnsIsInAnyOfThem) {
+  WantedLoop wanted = Schedule({{"a", 10}, {"d", 50}, {"b", 90}});
+  for (Wanted& op : wanted.ops) op.product = false;
+  std::vector<Seen> seen = Turn({{1, 1}, {0, 0}, {2, 0}});
+  EXPECT_GT(Faults(wanted, seen), 0u);
+  seen[0].any_turn = true;
+  EXPECT_EQ(Faults(wanted, seen), 0u);
+  std::swap(seen[1].op, seen[2].op);  // b in front of a
+  EXPECT_GT(Faults(wanted, seen), 0u);
+}
+
+// What a reduction of the last turn needs may be in front of the loop, where that meets another one:
+// it is read as of a stage before. Of a later stage it is not.
+TEST(Order, WhatMeetsInFrontOfTheLoopIsOfAnEarlierStage) {
+  WantedLoop wanted = Schedule({{"a", 10}, {"q", 150}});
+  for (Wanted& op : wanted.ops) op.product = false;
+  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {1, 0}})), 0u);
+  wanted.ops[1].for_meeting = true;
+  EXPECT_EQ(Faults(wanted, Turn({{0, 0}, {1, 0}})), 0u);
+  EXPECT_GT(Faults(wanted, Turn({{0, 0}, {1, 2}})), 0u);
+}
+
 // LLVM computes a carried value in the registers that carry it: what reads the old value is in front
 // of that, where the schedule has it behind; what reads the value alone, or another one, is not.
 TEST(Order, WhatReadsTheOldValueIsAheadOfItsUpdate) {
   WantedLoop wanted = Schedule({{"best", 10}, {"a", 30}, {"cmp", 50}, {"b", 90}});
   for (Wanted& op : wanted.ops) op.product = false;
-  wanted.ops[2].reads = {0};
+  wanted.ops[2].reads_old = {0};
   const auto ahead = [&] {
     std::vector<Seen> seen = Turn({{2, 0}, {0, 0}, {1, 0}, {3, 0}});
     seen[1].stretch = seen[0].stretch;  // nothing that others see is between the two
@@ -99,7 +123,7 @@ TEST(Order, WhatReadsTheOldValueIsAheadOfItsUpdate) {
     return seen;
   };
   EXPECT_GT(Faults(wanted, ahead()), 0u);
-  wanted.ops[0].reads = {0};
+  wanted.ops[0].reads_old = {0};
   EXPECT_EQ(Faults(wanted, ahead()), 1u);  // `a`, which has no part in it
   wanted.ops[1].cycle = 60;
   EXPECT_EQ(Faults(wanted, ahead()), 0u);
