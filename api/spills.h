@@ -1,5 +1,6 @@
 // What ptxas spilled, or no longer has beside each other, is said by whoever assembles: bytes, the
-// role that is fullest, what to change. A build never spills or serializes in silence: `tilec build`, `tilec bundle` and the choice of tunes ask here.
+// role that is fullest, what to change. A build never spills or serializes in silence: `tilec
+// build`, `tilec bundle` and the choice of tunes ask here.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -234,7 +234,7 @@ class Search {
 
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
-  // Sizes beyond anything a machine can do overflow what the model counts in.
+  // Sizes beyond any machine overflow what the model counts in.
   static bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs

@@ -28,6 +28,7 @@ struct SolveOptions {
   bool modulo_scheduling = true;  // first answers without a solver
   bool first_answer = false;      // the first answer is as good as any: for estimates
   bool optimize_secondary = true;
+  bool settled = true;  // hard questions of fixed roles without the solver (settled.h)
   int max_roles = 0;  // 0: as many as the machine's warps allow
   // Ablations (the paper's): false switches the law or freedom off.
   bool cross_role_transfers = true;

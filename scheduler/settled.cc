@@ -15,11 +15,11 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kNone = INT64_MIN / 4;
+constexpr int64_t kNoPiece = INT64_MIN / 4;
 // Of one question about one division: decisions by the square of the number of ops.
-constexpr int64_t kWork = 3'000'000;
+constexpr int64_t kMostDives = 3'000'000;
 constexpr int64_t kPlacing = 1'200'000;  // where any schedule will do
-constexpr int kLeaves = 8;               // schedules that registers or memory do not bear
+constexpr int kMostEnds = 8;             // schedules that registers or memory do not bear
 constexpr int64_t kStages = 3;           // what is short needs few registers
 
 // Two ops that take turns: v begins between `after` and `until` cycles behind some begin of u.
@@ -60,7 +60,7 @@ class Dive {
         n_(static_cast<int>(graph.ops.size())),
         only_refute_(only_refute),
         work_(work),
-        left_(std::min(kWork, *work) / Price()) {}
+        left_(std::min(kMostDives, *work) / Price()) {}
 
   SettledReply Run() {
     SettledReply reply;
@@ -105,7 +105,7 @@ class Dive {
   // The laws as they stand before anything is decided. False: they contradict each other, or
   // (`known_`) one is of a kind that is not known here.
   bool Begin(State* s) {
-    s->path.assign(static_cast<size_t>(n_) * n_, kNone);
+    s->path.assign(static_cast<size_t>(n_) * n_, kNoPiece);
     s->depth.assign(n_, 0);
     for (int v = 0; v < n_; ++v) At(*s, v, v) = 0;
     if (!BuildTurns() || !BuildRings()) return false;
@@ -131,7 +131,7 @@ class Dive {
     std::vector<int> roots;
     for (int v = 0; v < n_; ++v) {
       for (size_t i = 0; i < roots.size() && piece_[v] < 0; ++i)
-        if (At(*s, roots[i], v) != kNone && At(*s, v, roots[i]) != kNone)
+        if (At(*s, roots[i], v) != kNoPiece && At(*s, v, roots[i]) != kNoPiece)
           piece_[v] = static_cast<int>(i);
       if (piece_[v] >= 0) continue;
       piece_[v] = static_cast<int>(roots.size());
@@ -140,7 +140,7 @@ class Dive {
     pieces_ = static_cast<int>(roots.size());
     for (int u = 0; u < n_; ++u)
       for (int v = 0; v < n_; ++v)
-        if (piece_[u] != piece_[v]) At(*s, u, v) = kNone;
+        if (piece_[u] != piece_[v]) At(*s, u, v) = kNoPiece;
     for (int i = 1; i < pieces_; ++i)
       if (!Add(s, roots[0], roots[i], 0) || !Add(s, roots[i], roots[0], 1 - ii_)) return false;
     return true;
@@ -226,14 +226,14 @@ class Dive {
   // t(v) − t(u) >= least, and what follows from it. False: it contradicts the rest.
   bool Add(State* s, int u, int v, int64_t least) {
     if (least <= At(*s, u, v)) return true;
-    if (At(*s, v, u) != kNone && At(*s, v, u) + least > 0) return false;
+    if (At(*s, v, u) != kNoPiece && At(*s, v, u) + least > 0) return false;
     to_.clear();
     const int64_t* after = &s->path[static_cast<size_t>(v) * n_];
     for (int j = 0; j < n_; ++j)
-      if (after[j] != kNone) to_.push_back(j);
+      if (after[j] != kNoPiece) to_.push_back(j);
     for (int i = 0; i < n_; ++i) {
       const int64_t before = At(*s, i, u);
-      if (before == kNone || before + least <= At(*s, i, v)) continue;
+      if (before == kNoPiece || before + least <= At(*s, i, v)) continue;
       int64_t* row = &s->path[static_cast<size_t>(i) * n_];
       for (int j : to_) row[j] = std::max(row[j], before + least + after[j]);
       Changed(i);
@@ -262,7 +262,7 @@ class Dive {
       for (const Side& side : sides_[row]) {
         if (!fits) break;
         const int64_t least = At(*s, row, side.other);
-        if (least == kNone) continue;
+        if (least == kNoPiece) continue;
         const int64_t slot = Slot(least);
         const int64_t more = slot < side.after   ? side.after - slot
                              : slot > side.until ? side.after - slot + ii_
@@ -308,7 +308,7 @@ class Dive {
           if (v == first) continue;
           Job job{mine, ii_, cycles};
           const int64_t low = At(s, first, v), back = At(s, v, first);
-          if (low != kNone && back != kNone && Period(-back) == Period(low)) {
+          if (low != kNoPiece && back != kNoPiece && Period(-back) == Period(low)) {
             job.release = Slot(low);
             job.deadline = Slot(-back) + cycles;
           }
@@ -373,7 +373,7 @@ class Dive {
   }
 
   Answer Search(State& s) {
-    if (left_ <= 0 || leaves_ >= kLeaves) return Answer::kUnknown;
+    if (left_ <= 0 || leaves_ >= kMostEnds) return Answer::kUnknown;
     --left_;
     if (!Round(&s) || !StreamsFit(s) || (Tied() && !LivesFit(s))) return Answer::kUnsat;
     const Turn* turn = Choose(s);
@@ -416,7 +416,7 @@ class Dive {
       std::vector<int64_t> t(n_, 0);
       for (int v = 0; v < n_; ++v) {
         for (int u = 0; u < n_; ++u)
-          if (const int64_t path = early ? At(s, u, v) : At(s, v, u); path != kNone)
+          if (const int64_t path = early ? At(s, u, v) : At(s, v, u); path != kNoPiece)
             t[v] = std::max(t[v], path);
         if (!early) t[v] = -t[v];
       }
@@ -520,7 +520,7 @@ class Dive {
 }  // namespace
 
 bool SettledApplies(const Graph& graph, const SolveOptions& options) {
-  if (graph.ops.empty() || HasRoutes(graph) || PinsTime(graph)) return false;
+  if (!options.settled || graph.ops.empty() || HasRoutes(graph) || PinsTime(graph)) return false;
   return options.warp_constraints && options.register_limits && options.cross_role_transfers &&
          options.modulo_scheduling && !options.fixed_stages;
 }

@@ -270,6 +270,8 @@ std::optional<Graph> WithHolds(const Graph& graph) {
   return held;
 }
 
+constexpr int64_t kMuchOpen = 20;  // a twentieth
+
 // Solves `laws`, and judges the answer as a schedule of `graph`: the same, or less strict.
 Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptions& options,
                          DiagSink& diags) {
@@ -287,6 +289,19 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
 
   Range range = SmallestOf(search, c.bound.ii, &solution.first_ii);
   if (!range.best) return Fail(search, range, diags);
+  // What stays open by much without the solver may be easy with it.
+  if (search.hard() && !options.first_answer &&
+      kMuchOpen * (range.best->ii - range.proved_below) > range.best->ii) {
+    SolveOptions by_solver = options;
+    by_solver.settled = false;
+    DiagSink unsaid;
+    Result<Solution> other = SolveAs(graph, laws, by_solver, unsaid);
+    if (other.ok() && other->certificate.ii < range.best->ii) {
+      unsaid.MoveTo(diags);
+      return other;
+    }
+    unsaid.Clear();
+  }
 
   c.ii = range.best->ii;
   // Pinned cycles move to another slot with the period: no refutation says anything of smaller

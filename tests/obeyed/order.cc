@@ -146,8 +146,8 @@ class Orderer {
                           "{} of {}, turn from {})",
                           Name(a), Name(b), slot(a), slot(b), wanted_.ii, cut));
         const double apart = read(a) - read(b), wanted = stage(a) - stage(b);
-        // What a reduction needs goes along to where that meets others, and the last turn's may meet
-        // in front of the loop.
+        // What a reduction needs goes along to where that meets others, and the last turn's may
+        // meet in front of the loop.
         const Seen& early = apart < wanted ? a : b;
         const auto in_front = [&] {
           const bool meets = wanted_.ops[static_cast<size_t>(early.op)].for_meeting;

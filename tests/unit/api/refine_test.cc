@@ -111,7 +111,8 @@ TEST_F(RefineTest, SerializedProductsAreSaid) {
     DiagSink diags;
     api::SaySpills(loaded, "chain", ir::RolePressure{"compute", 120, 168}, report, diags);
     std::string text;
-    for (const Diagnostic& d : diags.all()) text += std::string(d.def->code) + " " + d.message + ";";
+    for (const Diagnostic& d : diags.all())
+      text += std::string(d.def->code) + " " + d.message + ";";
     return text;
   };
   EXPECT_EQ(said(kClean), "");

@@ -99,8 +99,8 @@ TEST(Order, WhatGoesAlongAcrossTurnsIsInAnyOfThem) {
   EXPECT_GT(Faults(wanted, seen), 0u);
 }
 
-// What a reduction of the last turn needs may be in front of the loop, where that meets another one:
-// it is read as of a stage before. Of a later stage it is not.
+// What a reduction of the last turn needs may be in front of the loop, where that meets another
+// one: it is read as of a stage before. Of a later stage it is not.
 TEST(Order, WhatMeetsInFrontOfTheLoopIsOfAnEarlierStage) {
   WantedLoop wanted = Schedule({{"a", 10}, {"q", 150}});
   for (Wanted& op : wanted.ops) op.product = false;
@@ -110,8 +110,8 @@ TEST(Order, WhatMeetsInFrontOfTheLoopIsOfAnEarlierStage) {
   EXPECT_GT(Faults(wanted, Turn({{0, 0}, {1, 2}})), 0u);
 }
 
-// LLVM computes a carried value in the registers that carry it: what reads the old value is in front
-// of that, where the schedule has it behind; what reads the value alone, or another one, is not.
+// LLVM computes a carried value in the registers that carry it: what reads the old value is in
+// front of that, where the schedule has it behind; what reads another one is not.
 TEST(Order, WhatReadsTheOldValueIsAheadOfItsUpdate) {
   WantedLoop wanted = Schedule({{"best", 10}, {"a", 30}, {"cmp", 50}, {"b", 90}});
   for (Wanted& op : wanted.ops) op.product = false;

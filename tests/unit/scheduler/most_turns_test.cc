@@ -54,7 +54,7 @@ TEST(MostTurns, OfAPartAreThoseOfTheLongestPart) {
       "%lo = add %part, %zero : i64\n%end = add %part, %c200 : i64\n"
       "%hi = min %c130, %end : i64\n");
   EXPECT_EQ(three.most, 3);
-  EXPECT_EQ(three.said, (std::vector<bool>{false, false, true, true}));  // one in the loop itself, none
+  EXPECT_EQ(three.said, (std::vector<bool>{false, false, true, true}));  // in the loop: one, none
 }
 
 TEST(MostTurns, AreNotKnownOfWhatTheBoundsDoNotSay) {
