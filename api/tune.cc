@@ -231,7 +231,6 @@ class Search {
     return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
            report->Serialized().empty();
   }
-
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
   // Sizes beyond any machine overflow what the model counts in.
