@@ -350,13 +350,10 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
 }
 
 int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
-  // Clusters do not cross the parts of a chip, and a part has room for two of the largest. (H200,
-  // cudaOccupancyMaxActiveClusters: 39 clusters of three, 30, 22, 17, 15, 15 of eight; by this 37,
-  // 30, 22, 15, 15, 15. 18 of six are two rounds: 3 x 6 heads of 7594 keys 26.8 us, in five 17.4.)
-  constexpr int64_t kPart = 2 * ir::isa::kPortableClusterCtas;
+  const int64_t part = target.model.part_sms;  // which clusters do not cross
   const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
   if (ctas <= 2 || sms <= 2 * beside) return sms;
-  return (sms - beside) * (kPart / ctas) / kPart * ctas;
+  return (sms - beside) * (part / ctas) / part * ctas;
 }
 
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
