@@ -4,9 +4,7 @@
 // pointer and a stray one is outside every entry of the table. A launch holds the table: memory
 // cannot be freed under a running kernel.
 //
-// Clusters are independent and run on a pool; one that spends its budget without finishing makes
-// room for the next, so kernels whose CTAs wait for each other make progress. The fault of the
-// smallest cluster number is reported, whatever the number of threads.
+// Clusters are independent and run on a pool (cluster_pool.h).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device.h"
@@ -20,6 +18,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "runtime/emulator/cluster_pool.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
@@ -37,10 +36,6 @@ namespace {
 constexpr uint64_t kRedzone = 512;
 constexpr uint64_t kWorkspace = 256;  // of a grid whose CTAs meet: %envreg1 and %envreg2
 constexpr uint64_t kAlign = 256;
-constexpr uint64_t kBudget =
-    4'000'000;                       // warp instructions before a worker starts one more cluster
-constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
-constexpr uint64_t kCheckedBudget = 20'000;  // the same in a checked launch
 
 struct Heap {
   struct Block {
@@ -112,103 +107,6 @@ class EmuModule : public Module {
   uint64_t workspace = 0;            // of cooperative launches, zero when a grid begins
   PtxPlaces places;
   std::vector<std::unique_ptr<Program>> programs;
-};
-
-// Runs every cluster of a launch. Returns the faulted cluster, if any.
-class Pool {
- public:
-  // `memory`: what the clusters of one thread may take.
-  Pool(Launch* launch, uint64_t clusters, int threads, uint64_t memory)
-      : launch_(launch), clusters_(clusters), threads_(threads), memory_(memory) {}
-
-  Execution& execution() { return execution_; }
-
-  bool Run(Fault* fault) {
-    std::vector<std::thread> workers;
-    for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(); });
-    Work();
-    for (std::thread& t : workers) t.join();
-    if (!failed_) return true;
-    *fault = std::move(fault_);
-    return false;
-  }
-
- private:
-  void Work() {
-    std::deque<std::unique_ptr<Cluster>> resident;
-    std::vector<std::unique_ptr<Cluster>> spare;
-    const EmulatorOptions& o = *launch_->options;
-    bool checked = launch_->judge != nullptr;
-    bool plain = o.policy == Policy::kRunToBlock && o.landing == Landing::kEarly;
-    const uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
-    Slices slices(o, checked && clusters_ > 1);
-    size_t most = checked ? std::min<size_t>(ResidentClusters(*launch_), 1024) : kMaxResident;
-    most = static_cast<size_t>(std::clamp<uint64_t>(memory_ / ClusterBytes(*launch_), 1, most));
-    size_t waiting = 0;  // clusters in a row that did nothing but poll
-    while (true) {
-      uint64_t n = clusters_;
-      const size_t wanted = waiting == 0 ? slices.Wanted(most) : most;
-      if (resident.size() < wanted) n = launch_->next_cluster.fetch_add(1);
-      if (n < clusters_ && n < launch_->first_fault.load()) {
-        std::unique_ptr<Cluster> c;
-        if (!spare.empty())
-          c = std::move(spare.back()), spare.pop_back();
-        else
-          c = std::make_unique<Cluster>();
-        if (!c->Start(launch_, n)) {
-          End(std::move(c), &spare, /*started=*/false);
-          continue;
-        }
-        resident.push_front(std::move(c));
-      }
-      if (resident.empty()) return;
-      std::swap(resident.front(), resident[slices.Next(resident.size())]);
-      std::unique_ptr<Cluster> c = std::move(resident.front());
-      resident.pop_front();
-      const uint64_t slice = slices.Length(budget);
-      Cluster::Status status = c->Run(slice);
-      if (status == Cluster::Status::kBudget && slice < Slices::kLong) {
-        resident.push_back(std::move(c));
-        continue;
-      }
-      if (status == Cluster::Status::kBudget) {
-        waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
-        bool full = resident.size() + 1 >= most || launch_->next_cluster.load() >= clusters_;
-        if (!full || waiting <= 2 * (resident.size() + 1)) {
-          resident.push_back(std::move(c));
-          continue;
-        }
-        uint64_t started = std::min(launch_->next_cluster.load(), clusters_);
-        ReportWaiting(*c, resident.size() + 1, clusters_ - started);
-        status = Cluster::Status::kFault;
-      }
-      waiting = 0;
-      End(std::move(c), &spare, /*started=*/true);
-    }
-  }
-
-  // A cluster is over: its fault, if it is the first, its decisions, its memory for the next one.
-  void End(std::unique_ptr<Cluster> c, std::vector<std::unique_ptr<Cluster>>* spare, bool started) {
-    if (started) JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
-    std::lock_guard lock(mutex_);
-    if (c->failed && c->number < launch_->first_fault.load()) {
-      launch_->first_fault.store(c->number);
-      fault_ = std::move(c->fault);
-      failed_ = true;
-    }
-    if (launch_->options->record != nullptr)
-      execution_.clusters[c->number] = std::move(c->decisions);
-    spare->push_back(std::move(c));
-  }
-
-  Launch* launch_;
-  uint64_t clusters_;
-  int threads_;
-  uint64_t memory_;
-  std::mutex mutex_;
-  Fault fault_;
-  Execution execution_;
-  bool failed_ = false;
 };
 
 // The constants of each CTA of a cluster: they differ in addresses of shared memory.
