@@ -1,6 +1,6 @@
-// Which program a launch of a kernel runs: what was chosen for its sizes, or is chosen now, compiled
-// unless somebody has, loaded once per device, and found again by what the arguments are. For the
-// public Kernel (kernel.cc), which turns diagnostics into a Status.
+// Which program a launch of a kernel runs: what was chosen for its sizes, or is chosen now,
+// compiled unless somebody has, loaded once per device, and found again by what the arguments are.
+// For the public Kernel (kernel.cc), which turns diagnostics into a Status.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -268,8 +268,8 @@ bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
-// Is what the loop carries next made while its registers are still read? They are the accumulator's:
-// what was carried, and the sums that products add to it in place.
+// Is what the loop carries next made while its registers are still read? They are the
+// accumulator's: what was carried, and the sums that products add to it in place.
 //   - It is made of something else, as of a state that decays, or of a term that the next turn's
 //     product adds to, and a product's sum is read behind that.
 //   - It is the sum of a product that adds to something that was made of what the loop carries,

@@ -5,6 +5,7 @@
 #include "frontend/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilec::frontend {
 
@@ -46,12 +47,10 @@ Result<> Lowerer::InferTypes(const lang::CallExpr& x, const lang::FnItem& fn,
   return Done();
 }
 
-Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
-                               std::vector<Val> args) {
-  // In the new frame: names of the fn, spans of the call in `args[i].at`.
+// Generic dims: each is what the first argument that has it says, and all others say the same.
+Result<> Lowerer::BindFnDims(const std::string& callee, const lang::FnItem& fn, int module,
+                             const std::vector<Val>& args) {
   const lang::Ast& tree = program_.modules[module].ast;
-  const std::string& callee = x.callee.text;
-  TRY_VOID(InferTypes(x, fn, args));
   struct Bound {
     Expr extent;
     Span at;
@@ -118,63 +117,70 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
         }
       }
     }
-  for (size_t i = 0; i < fn.params.size(); ++i) {
-    const lang::Param& p = fn.params[i];
-    Val v = args[i];
-    if (v.kind == Val::Kind::kRange) {
-      if (!Declare(p.name, LocalKind::kLoop, v)) return DiagSink::Propagate();
-      continue;
-    }
-    TRY(const DType dtype, DTypeOf(p.type.dtype));
-    if (v.kind == Val::Kind::kTensor) {
-      const ir::Param& tensor = fn_.params[v.index];
-      const DType have = type(tensor.value).dtype;
-      if (have != dtype)
-        return Report(kFnArgument, v.at, p.name.text, callee,
-                      fmt::format("a tensor of {}", Spelling(have)),
-                      fmt::format("one of {}", Spelling(dtype)))
-            .Label(p.span, "the parameter");
-      if (!Declare(p.name, LocalKind::kParam, v)) return DiagSink::Propagate();
-      Lookup(p.name.text)->read_only = p.direction == lang::Direction::kIn;
-      continue;
-    }
-    if (p.direction != lang::Direction::kIn)
-      return Report(kParamForm, p.span, p.name.text, "is `out`, and the argument is no tensor")
-          .Label(v.at, fmt::format("this is {}", DescribeVal(v)))
-          .Help("a function gives tiles back by `-> type` and `return`");
-    if (p.is_const) {
-      if (!v.is_const())
-        return Report(kNotStatic, v.at, fmt::format("argument `{}` of `{}`", p.name.text, callee))
-            .Label(p.span, "declared `const` here");
-      TRY(const Constant c, CheckedValue(p.name.text, v.c.value, dtype, v.at, diags_));
-      v = ConstVal(c, v.at);
-    } else {
-      const Type want = Type::Tile(dtype, ShapeOf(v));
-      const bool literal = v.is_const();
-      const bool scalar_ok = p.type.has_dims() || want.shape.empty() || frames_.back().lifted;
-      const bool adapts = literal && !v.c.dtype && v.c.is_bool() == (dtype == DType::kBool) &&
-                          (ir::IsFloat(dtype) ? !v.c.integer_only : !v.c.is_float());
-      const bool widens = v.is_value() && want.shape.empty() && dtype == DType::kI64 &&
-                          type(v.v).dtype == DType::kI32;
-      const DType have = literal ? DefaultDType(v.c) : type(v.v).dtype;
-      if (!scalar_ok || (have != dtype && !adapts && !widens)) {
-        DiagBuilder report =
-            Report(kFnArgument, v.at, p.name.text, callee, DescribeVal(v),
-                   scalar_ok ? Spelling(dtype) : fmt::format("the scalar {}", Spelling(dtype)));
-        report.Label(p.span, "the parameter");
-        if (scalar_ok) report.Help(WriteCast(program_.TextOf(v.at), dtype));
-        return report;
-      }
-      if (literal) {
-        TRY(Constant c, Adapt(v.c, dtype, v.at, diags_));
-        v = ConstVal(Loosened(c), v.at);
-      } else if (widens) {
-        v = Value(ToIndex(v.at, v), v.at);
-      }
-    }
-    if (!Declare(p.name, p.is_const ? LocalKind::kConst : LocalKind::kParam, v))
-      return DiagSink::Propagate();
+  return Done();
+}
+
+// One argument, in the new frame.
+Result<> Lowerer::BindFnArgument(const std::string& callee, const lang::Param& p, Val v) {
+  if (v.kind == Val::Kind::kRange) {
+    if (!Declare(p.name, LocalKind::kLoop, v)) return DiagSink::Propagate();
+    return Done();
   }
+  TRY(const DType dtype, DTypeOf(p.type.dtype));
+  if (v.kind == Val::Kind::kTensor) {
+    const ir::Param& tensor = fn_.params[v.index];
+    const DType have = type(tensor.value).dtype;
+    if (have != dtype)
+      return Report(kFnArgument, v.at, p.name.text, callee,
+                    fmt::format("a tensor of {}", Spelling(have)),
+                    fmt::format("one of {}", Spelling(dtype)))
+          .Label(p.span, "the parameter");
+    if (!Declare(p.name, LocalKind::kParam, v)) return DiagSink::Propagate();
+    Lookup(p.name.text)->read_only = p.direction == lang::Direction::kIn;
+    return Done();
+  }
+  if (p.direction != lang::Direction::kIn)
+    return Report(kParamForm, p.span, p.name.text, "is `out`, and the argument is no tensor")
+        .Label(v.at, fmt::format("this is {}", DescribeVal(v)))
+        .Help("a function gives tiles back by `-> type` and `return`");
+  if (p.is_const) {
+    if (!v.is_const())
+      return Report(kNotStatic, v.at, fmt::format("argument `{}` of `{}`", p.name.text, callee))
+          .Label(p.span, "declared `const` here");
+    TRY(const Constant c, CheckedValue(p.name.text, v.c.value, dtype, v.at, diags_));
+    v = ConstVal(c, v.at);
+  } else {
+    const Type want = Type::Tile(dtype, ShapeOf(v));
+    const bool literal = v.is_const();
+    const bool scalar_ok = p.type.has_dims() || want.shape.empty() || frames_.back().lifted;
+    const bool adapts = literal && !v.c.dtype && v.c.is_bool() == (dtype == DType::kBool) &&
+                        (ir::IsFloat(dtype) ? !v.c.integer_only : !v.c.is_float());
+    const bool widens = v.is_value() && want.shape.empty() && dtype == DType::kI64 &&
+                        type(v.v).dtype == DType::kI32;
+    const DType have = literal ? DefaultDType(v.c) : type(v.v).dtype;
+    if (!scalar_ok || (have != dtype && !adapts && !widens)) {
+      DiagBuilder report =
+          Report(kFnArgument, v.at, p.name.text, callee, DescribeVal(v),
+                 scalar_ok ? Spelling(dtype) : fmt::format("the scalar {}", Spelling(dtype)));
+      report.Label(p.span, "the parameter");
+      if (scalar_ok) report.Help(WriteCast(program_.TextOf(v.at), dtype));
+      return report;
+    }
+    if (literal) {
+      TRY(Constant c, Adapt(v.c, dtype, v.at, diags_));
+      v = ConstVal(Loosened(c), v.at);
+    } else if (widens) {
+      v = Value(ToIndex(v.at, v), v.at);
+    }
+  }
+  if (!Declare(p.name, p.is_const ? LocalKind::kConst : LocalKind::kParam, v))
+    return DiagSink::Propagate();
+  return Done();
+}
+
+// What is known of it holds.
+Result<> Lowerer::CheckFnFacts(const lang::FnItem& fn, int module) {
+  const lang::Ast& tree = program_.modules[module].ast;
   for (ExprId fact : fn.facts) {
     const Span at = tree.expr(fact).span;
     std::string with;
@@ -194,6 +200,17 @@ Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, 
     if (!holds.as_bool()) return Report(kFactViolated, at, program_.TextOf(at), with);
   }
   return Done();
+}
+
+// In the new frame: names of the fn, spans of the call in `args[i].at`.
+Result<> Lowerer::BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
+                               std::vector<Val> args) {
+  const std::string& callee = x.callee.text;
+  TRY_VOID(InferTypes(x, fn, args));
+  TRY_VOID(BindFnDims(callee, fn, module, args));
+  for (size_t i = 0; i < fn.params.size(); ++i)
+    TRY_VOID(BindFnArgument(callee, fn.params[i], std::move(args[i])));
+  return CheckFnFacts(fn, module);
 }
 
 }  // namespace tilec::frontend

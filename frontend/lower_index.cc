@@ -128,16 +128,138 @@ Result<> Lowerer::ZipIndex(const lang::CallExpr& x, Span at, Indices* known, Res
   return Done();
 }
 
+// A run of `size` positions of a dim from `start` on; `begin`, `end`: the same as values.
+void Lowerer::Along(AccessDim* access, ResolvedIndex* out, const Val& start, int64_t size,
+                    ValueId begin, ValueId end) {
+  out->modes += 'r';
+  out->sizes.push_back(size);
+  out->load.push_back(begin);
+  out->store.push_back(begin);
+  out->store.push_back(end);
+  out->shape.push_back(size);
+  out->flat.push_back(size);
+  out->names.emplace_back();
+  access->kind = AccessDim::Kind::kRange;
+  access->symbol = SymbolOf(start);
+  access->size = size;
+  access->deps = DepsOf(start);
+  access->key = fmt::format("r {} {}", ToText(access->symbol), size);
+}
+
+// One index: `:`, a range, or a position.
+Result<AccessDim> Lowerer::ResolveItem(const lang::Expr& e, const lang::IndexItem& item,
+                                       const IndexPlace& at, ResolvedIndex* out) {
+  AccessDim access;
+  access.at = item.span;
+  if (item.kind == IndexKind::kNone)
+    return Report(kIndexKindBad, item.span, "`None`", at.dim, at.param.name)
+        .Help(fmt::format("load first: `{}[…][:, None]`", at.param.name));
+  if (item.kind == IndexKind::kAll) {
+    const Expr& extent = at.param.dims[at.dim];
+    if (!extent.is_const())
+      return Report(kNotStatic, item.span,
+                    fmt::format("the extent `{}` behind `:`", ToText(extent)))
+          .Label(at.param.at, "declared here");
+    if (extent.value < 1 || extent.value > (int64_t{1} << 24))
+      return Report(kExtentRange, item.span, fmt::format("the extent `{}`", ToText(extent)),
+                    extent.value);
+    Along(&access, out, ConstVal(IntConstant(0), item.span), extent.value, IntValue(e.span, 0),
+          IntValue(e.span, extent.value));
+    access.kind = AccessDim::Kind::kAll;
+    return access;
+  }
+  const lang::Expr& index = expr(item.value);
+  if (const auto* slice = index.As<lang::RangeExpr>()) {
+    if (slice->step.valid())
+      return Report(kIndexKindBad, item.span, "a range with a step", at.dim, at.param.name);
+    TRY(const Val lo, Scalar(slice->lo));
+    TRY(const Val hi, Scalar(slice->hi));
+    for (const Val* side : {&lo, &hi})
+      if (side->is_const() ? !side->c.is_int() : !ir::IsInteger(type(side->v).dtype))
+        return Report(kIndexKindBad, side->at, DescribeVal(*side), at.dim, at.param.name);
+    const std::optional<Poly> size = ToPoly(Expr::Make(Expr::Op::kSub, SymbolOf(hi), SymbolOf(lo)));
+    if (!size || !size->is_const())
+      return Report(kRangeIndexSize, item.span)
+          .Help("write `start..start + 64`, or loop over `tiles(lo..hi, B)`");
+    if (size->constant() < 1)
+      return Report(kExtentRange, item.span, "the length of this range", size->constant());
+    Along(&access, out, lo, size->constant(), ToIndex(e.span, lo), ToIndex(e.span, hi));
+    return access;
+  }
+  TRY(const Val v, Position(item.value, at.known));
+  if (v.kind == Val::Kind::kRange) {
+    const RangeInfo info = ranges_[v.index];
+    WarnOtherDim(item, info, at.param, at.dim);
+    Along(&access, out, info.start, info.size, ToIndex(e.span, info.start), ValueId());
+    out->names.back() = info.name;
+    if (at.writes) out->store.back() = RangeEnd(e.span, v.index);
+    return access;
+  }
+  const bool integer = v.is_const() ? v.c.is_int() : v.is_value() && ir::IsInteger(type(v.v).dtype);
+  if (!integer) {
+    DiagBuilder report = Report(kIndexKindBad, item.span, DescribeVal(v), at.dim, at.param.name);
+    if (v.is_value() && ir::IsFloat(type(v.v).dtype)) report.Help("write `as i32`");
+    return report;
+  }
+  return ResolvePosition(e, item, v, out);
+}
+
+// A scalar, or a tile of positions.
+Result<AccessDim> Lowerer::ResolvePosition(const lang::Expr& e, const lang::IndexItem& item,
+                                           const Val& v, ResolvedIndex* out) {
+  AccessDim access;
+  access.at = item.span;
+  if (v.is_const() || type(v.v).shape.empty()) {
+    const ValueId position = ToIndex(e.span, v);
+    out->modes += 's';
+    out->sizes.push_back(1);
+    out->load.push_back(position);
+    out->store.push_back(position);
+    access.kind = AccessDim::Kind::kScalar;
+    access.symbol = SymbolOf(v);
+    access.deps = DepsOf(v);
+    access.key = "s " + ToText(access.symbol);
+    return access;
+  }
+  const Type t = type(v.v);
+  // Of several dims a tile stands alone: what other languages let others meet is `zip`.
+  const bool others = out->wide || (t.rank() > 1 && out->modes.find('g') != std::string::npos);
+  const bool thin = t.rank() > 1 && std::count(t.shape.begin(), t.shape.end(), int64_t{1}) > 0;
+  if (t.dtype != DType::kI32 || others || thin) {
+    DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
+    if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
+    if (t.rank() > 1 || others)
+      report.Help("positions that move together stand in `zip`: `X[zip(i, j), :]`");
+    return report;
+  }
+  out->wide = out->wide || t.rank() > 1;
+  const ValueId row = Reshaped(item.span, v.v, {t.elements()});
+  out->modes += 'g';
+  out->sizes.push_back(t.elements());
+  out->load.push_back(row);
+  out->store.push_back(row);
+  out->shape.insert(out->shape.end(), t.shape.begin(), t.shape.end());
+  out->flat.push_back(t.elements());
+  for (size_t k = 0; k < t.shape.size(); ++k)
+    out->names.push_back(k < facts(v.v).dims.size() ? facts(v.v).dims[k] : "");
+  access.kind = AccessDim::Kind::kGather;
+  access.symbol = Expr::Name(fmt::format("%{}", v.v.index));
+  access.size = t.elements();
+  access.deps = facts(v.v).deps;
+  access.key = fmt::format("g {}", v.v.index);
+  return access;
+}
+
 Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExpr& x, int tensor,
                                        bool writes) {
   const ir::Param param = fn_.params[tensor];
+  const int module = frames_.back().module;
   Indices* const known = std::exchange(positions_, nullptr);  // not for what stands inside
   ResolvedIndex out;
   out.access.tensor = tensor;
   out.access.at = e.span;
   size_t covered = 0;
-  for (const lang::IndexItem& item : x.items)
-    covered += DimsOf(program_, frames_.back().module, ast(), item);
+  for (const lang::IndexItem& item : x.items) covered += DimsOf(program_, module, ast(), item);
   if (covered != param.dims.size()) {
     std::string dims;
     for (const Expr& d : param.dims) dims += (dims.empty() ? "" : ", ") + ToText(d);
@@ -145,126 +267,15 @@ Result<ResolvedIndex> Lowerer::Resolve(const lang::Expr& e, const lang::IndexExp
         .Label(param.at, fmt::format("declared as {}[{}]", Spelling(type(param.value).dtype), dims))
         .Help("write one index for each dim; `:` takes a whole dim");
   }
-  size_t d = 0;       // the dim of the tensor
-  bool wide = false;  // a tile of several dims has been met
-  for (size_t i = 0; i < x.items.size();
-       d += DimsOf(program_, frames_.back().module, ast(), x.items[i++])) {
-    const lang::IndexItem& item = x.items[i];
-    if (IsZip(program_, frames_.back().module, ast(), item)) {
+  size_t d = 0;  // the dim of the tensor
+  for (const lang::IndexItem& item : x.items) {
+    if (IsZip(program_, module, ast(), item)) {
       TRY_VOID(ZipIndex(*expr(item.value).As<lang::CallExpr>(), item.span, known, &out));
-      continue;
-    }
-    AccessDim access;
-    access.at = item.span;
-    auto range = [&](const Val& start, int64_t size, const std::string& name, ValueId start_value,
-                     ValueId end_value) {
-      out.modes += 'r';
-      out.sizes.push_back(size);
-      out.load.push_back(start_value);
-      out.store.push_back(start_value);
-      out.store.push_back(end_value);
-      out.shape.push_back(size);
-      out.flat.push_back(size);
-      out.names.push_back(name);
-      access.kind = AccessDim::Kind::kRange;
-      access.symbol = SymbolOf(start);
-      access.size = size;
-      access.deps = DepsOf(start);
-      access.key = fmt::format("r {} {}", ToText(access.symbol), size);
-    };
-    if (item.kind == IndexKind::kNone)
-      return Report(kIndexKindBad, item.span, "`None`", d, param.name)
-          .Help(fmt::format("load first: `{}[…][:, None]`", param.name));
-    if (item.kind == IndexKind::kAll) {
-      const Expr& extent = param.dims[d];
-      if (!extent.is_const())
-        return Report(kNotStatic, item.span,
-                      fmt::format("the extent `{}` behind `:`", ToText(extent)))
-            .Label(param.at, "declared here");
-      if (extent.value < 1 || extent.value > (int64_t{1} << 24))
-        return Report(kExtentRange, item.span, fmt::format("the extent `{}`", ToText(extent)),
-                      extent.value);
-      range(ConstVal(IntConstant(0), item.span), extent.value, "", IntValue(e.span, 0),
-            IntValue(e.span, extent.value));
-      access.kind = AccessDim::Kind::kAll;
-      out.access.dims.push_back(std::move(access));
-      continue;
-    }
-    const lang::Expr& index = expr(item.value);
-    if (const auto* slice = index.As<lang::RangeExpr>()) {
-      if (slice->step.valid())
-        return Report(kIndexKindBad, item.span, "a range with a step", d, param.name);
-      TRY(const Val lo, Scalar(slice->lo));
-      TRY(const Val hi, Scalar(slice->hi));
-      for (const Val* side : {&lo, &hi})
-        if (side->is_const() ? !side->c.is_int() : !ir::IsInteger(type(side->v).dtype))
-          return Report(kIndexKindBad, side->at, DescribeVal(*side), d, param.name);
-      const std::optional<Poly> size =
-          ToPoly(Expr::Make(Expr::Op::kSub, SymbolOf(hi), SymbolOf(lo)));
-      if (!size || !size->is_const())
-        return Report(kRangeIndexSize, item.span)
-            .Help("write `start..start + 64`, or loop over `tiles(lo..hi, B)`");
-      if (size->constant() < 1)
-        return Report(kExtentRange, item.span, "the length of this range", size->constant());
-      range(lo, size->constant(), "", ToIndex(e.span, lo), ToIndex(e.span, hi));
-      out.access.dims.push_back(std::move(access));
-      continue;
-    }
-    TRY(const Val v, Position(item.value, known));
-    if (v.kind == Val::Kind::kRange) {
-      const RangeInfo info = ranges_[v.index];
-      WarnOtherDim(item, info, param, d);
-      range(info.start, info.size, info.name, ToIndex(e.span, info.start), ValueId());
-      if (writes) out.store.back() = RangeEnd(e.span, v.index);
-      out.access.dims.push_back(std::move(access));
-      continue;
-    }
-    const bool integer =
-        v.is_const() ? v.c.is_int() : v.is_value() && ir::IsInteger(type(v.v).dtype);
-    if (!integer) {
-      DiagBuilder report = Report(kIndexKindBad, item.span, DescribeVal(v), d, param.name);
-      if (v.is_value() && ir::IsFloat(type(v.v).dtype)) report.Help("write `as i32`");
-      return report;
-    }
-    if (v.is_const() || type(v.v).shape.empty()) {
-      const ValueId position = ToIndex(e.span, v);
-      out.modes += 's';
-      out.sizes.push_back(1);
-      out.load.push_back(position);
-      out.store.push_back(position);
-      access.kind = AccessDim::Kind::kScalar;
-      access.symbol = SymbolOf(v);
-      access.deps = DepsOf(v);
-      access.key = "s " + ToText(access.symbol);
     } else {
-      const Type t = type(v.v);
-      // Of several dims a tile stands alone: what other languages let others meet is `zip`.
-      const bool others = wide || (t.rank() > 1 && out.modes.find('g') != std::string::npos);
-      const bool thin = t.rank() > 1 && std::count(t.shape.begin(), t.shape.end(), int64_t{1}) > 0;
-      if (t.dtype != DType::kI32 || others || thin) {
-        DiagBuilder report = Report(kGatherShape, item.span, DescribeVal(v));
-        if (t.dtype != DType::kI32) report.Help(WriteCast(program_.TextOf(item.span), DType::kI32));
-        if (t.rank() > 1 || others)
-          report.Help("positions that move together stand in `zip`: `X[zip(i, j), :]`");
-        return report;
-      }
-      wide = wide || t.rank() > 1;
-      const ValueId row = Reshaped(item.span, v.v, {t.elements()});
-      out.modes += 'g';
-      out.sizes.push_back(t.elements());
-      out.load.push_back(row);
-      out.store.push_back(row);
-      out.shape.insert(out.shape.end(), t.shape.begin(), t.shape.end());
-      out.flat.push_back(t.elements());
-      for (size_t k = 0; k < t.shape.size(); ++k)
-        out.names.push_back(k < facts(v.v).dims.size() ? facts(v.v).dims[k] : "");
-      access.kind = AccessDim::Kind::kGather;
-      access.symbol = Expr::Name(fmt::format("%{}", v.v.index));
-      access.size = t.elements();
-      access.deps = facts(v.v).deps;
-      access.key = fmt::format("g {}", v.v.index);
+      TRY(AccessDim access, ResolveItem(e, item, {param, d, known, writes}, &out));
+      out.access.dims.push_back(std::move(access));
     }
-    out.access.dims.push_back(std::move(access));
+    d += DimsOf(program_, module, ast(), item);
   }
   int64_t elements = 1;
   for (int64_t s : out.shape)

@@ -1,5 +1,5 @@
-// Conversions of the interpreter: between types of numbers, and of bits. As in interpret_math.cc, e of
-// what comes out is how far an executor may be off, and Finish rounds once.
+// Conversions of the interpreter: between types of numbers, and of bits. As in interpret_math.cc, e
+// of what comes out is how far an executor may be off, and Finish rounds once.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

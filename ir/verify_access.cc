@@ -1,5 +1,5 @@
-// The verifier's rules for tensors in memory: what loads, stores and atomics of tiles are given, and
-// what they may do (ops.def).
+// The verifier's rules for tensors in memory: what loads, stores and atomics of tiles are given,
+// and what they may do (ops.def).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

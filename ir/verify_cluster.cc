@@ -88,7 +88,7 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
                             slices > 0 ? "" : "1 or ", parts, Show(tile)));
   for (int64_t p = 0; p < slices; ++p)
     if (!ColumnsMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout], p * Out(op).shape.back(),
-                  tile.shape.back()))
+                    tile.shape.back()))
       return Fail(kVerifyType, op,
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));

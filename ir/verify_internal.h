@@ -1,5 +1,5 @@
-// What the files of the verifier share: each has the rules of one kind of thing, all of them members
-// of one class that walks a function once. Included by ir/verify*.cc only.
+// What the files of the verifier share: each has the rules of one kind of thing, all of them
+// members of one class that walks a function once. Included by ir/verify*.cc only.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -25,7 +25,6 @@ inline bool OneOf(std::string_view word, std::initializer_list<std::string_view>
 inline bool IsBool(DType d) { return d == DType::kBool; }
 inline bool IsNumeric(DType d) { return !IsBool(d); }
 inline bool IsFp8(DType d) { return d == DType::kE4M3 || d == DType::kE5M2; }
-
 
 // Where an op stands, as far as the rules ask.
 struct Scope {

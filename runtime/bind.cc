@@ -179,16 +179,13 @@ class Binder {
       if (v.strides[i] < 0)
         Error(kNegativeExtent, "stride of dim", i, t.name, v.strides[i])
             .Help("copy a reversed view into a new tensor");
-      if (Overlaps(extent, v.strides[i], t.direction))
-        Error(kOverlappingOutput, i, t.name, extent);
+      if (Overlaps(extent, v.strides[i], t.direction)) Error(kOverlappingOutput, i, t.name, extent);
     }
     const Expr& e = t.dims[i];
     if (e.op == Expr::Op::kName) Bind(e.name, extent, {&t, static_cast<int>(i)});
   }
 
-  bool MayBeWide(const Expr& dim) const {
-    return !sig_.wide || IsWideDim(dim, *sig_.wide);
-  }
+  bool MayBeWide(const Expr& dim) const { return !sig_.wide || IsWideDim(dim, *sig_.wide); }
 
   // Every division exact?
   bool Exact(const Expr& e) const {

@@ -1,5 +1,6 @@
-// Planning a launch by the names of its arguments: what every dim is, which facts hold, the grid, the
-// tensor maps, the parameters. What is wrong is said here; quick_plan.cc plans the same by places.
+// Planning a launch by the names of its arguments: what every dim is, which facts hold, the grid,
+// the tensor maps, the parameters. What is wrong is said here; quick_plan.cc plans the same by
+// places.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

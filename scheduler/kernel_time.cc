@@ -264,9 +264,9 @@ class Outside {
     for (OpId id : fn_.blocks[loop.regions[0]].ops)
       if (fn_.ops[id].regions.empty()) Add(fn_.ops[id], 1);
     // Where threads meet, the next turn's loads wait for it, too.
-    const bool meets = std::any_of(
-        fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
-        [&](OpId id) { return Meets(fn_.ops[id].kind); });
+    const bool meets =
+        std::any_of(fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
+                    [&](OpId id) { return Meets(fn_.ops[id].kind); });
     const double turn = meets && !ahead ? target_.model.row_turn_times * cycles : cycles;
     cycles = before.cycles, busy = before.busy, hot = before.hot;
     used_ = before.used_, waiting_ = before.waiting_, combines = before.combines;

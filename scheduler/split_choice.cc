@@ -179,7 +179,8 @@ class Forms::Kept {
     }
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       // Of rows an SM has several CTAs side by side.
-      const int64_t room = (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
+      const int64_t room =
+          (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
       const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
       const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||

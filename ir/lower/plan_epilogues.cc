@@ -128,7 +128,8 @@ int64_t ProgramPlanner::PanelsInFlight(OpId id) const {
   // for 112 columns of bf16): those that make a line are written together. The rest is the rings'.
   const int64_t staging = target_.lowering.staging_bytes;
   const int64_t bytes = type.shape[0] * store.smem.panel_cols * ByteSize(type.dtype);
-  int64_t buffers = 2 * std::max<int64_t>(1, isa::kLineBytes / std::max(1, store.smem.swizzle_bytes));
+  int64_t buffers =
+      2 * std::max<int64_t>(1, isa::kLineBytes / std::max(1, store.smem.swizzle_bytes));
   while (buffers > 2 && buffers * bytes > staging) buffers /= 2;
   if (buffers >= panels) return panels;
   return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;

@@ -5,11 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/layout.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
 #include "ir/queries.h"
-#include "ir/layout.h"
 
 namespace tilec::ir {
 

@@ -92,8 +92,7 @@ void Pool::End(std::unique_ptr<Cluster> c, std::vector<std::unique_ptr<Cluster>>
     fault_ = std::move(c->fault);
     failed_ = true;
   }
-  if (launch_->options->record != nullptr)
-    execution_.clusters[c->number] = std::move(c->decisions);
+  if (launch_->options->record != nullptr) execution_.clusters[c->number] = std::move(c->decisions);
   spare->push_back(std::move(c));
 }
 

@@ -1,5 +1,5 @@
-// Operands and registers of an instruction whose form match_form.cc found. See decode.h; builders are in decode_scalar.cc, decode_memory.cc and
-// decode_collective.cc.
+// Operands and registers of an instruction whose form match_form.cc found. See decode.h; builders
+// are in decode_scalar.cc, decode_memory.cc and decode_collective.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/decode.h"

@@ -138,6 +138,43 @@ bool NeedsHeap(const PtxModule& module) {
                      [](const auto& f) { return f.body < 0 && f.name == "malloc"; });
 }
 
+// The arguments of a launch, where the program looks for them.
+Result<> FillParams(const Program& program, const std::vector<KernelArg>& args, uint8_t* to,
+                    DiagSink& diags) {
+  for (size_t k = 0; k < args.size(); ++k) {
+    auto [offset, bytes] = program.params[k];
+    if (args[k].bytes.size() != bytes)
+      return diags.Report(kBadArguments, {}, program.name,
+                          fmt::format("argument {} has {} bytes, the parameter {}", k,
+                                      args[k].bytes.size(), bytes));
+    if (bytes > 0) memcpy(to + offset, args[k].bytes.data(), bytes);
+  }
+  return Done();
+}
+
+// What a launch may reach, in order of addresses, as the heap has them: a program may have
+// thousands, and launch often.
+void ListAllocations(const Heap& heap, const Allocation& parameters, emulator::Launch* launch) {
+  std::vector<Allocation>& all = launch->allocations;
+  all.reserve(heap.blocks.size() + 1);
+  for (const auto& [address, block] : heap.blocks)
+    all.push_back({address, address + block.size, block.read_only});
+  all.insert(
+      std::upper_bound(all.begin(), all.end(), parameters,
+                       [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; }),
+      parameters);
+}
+
+Result<> SayFault(const Fault& fault, const EmuModule& module, const std::string& entry,
+                  DiagSink& diags) {
+  DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
+  module.places.At(report, fault.line);
+  report.Note(fmt::format("in entry `{}`", entry));
+  for (const std::string& note : fault.notes) report.Note(note);
+  for (const std::string& help : fault.helps) report.Help(help);
+  return DiagSink::Propagate();
+}
+
 class EmuDevice : public Device {
  public:
   explicit EmuDevice(const EmulatorOptions& options)
@@ -330,14 +367,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   const uint32_t ranks = config.cluster[0] * config.cluster[1] * config.cluster[2];
   HostMemory params(param_bytes), constants(bank * ranks);
   if (!params.ok() || !constants.ok()) return diags.Report(kNoHostMemory, {}, param_bytes);
-  for (size_t k = 0; k < args.size(); ++k) {
-    auto [offset, bytes] = program->params[k];
-    if (args[k].bytes.size() != bytes)
-      return diags.Report(kBadArguments, {}, entry,
-                          fmt::format("argument {} has {} bytes, the parameter {}", k,
-                                      args[k].bytes.size(), bytes));
-    if (bytes > 0) memcpy(params.data() + offset, args[k].bytes.data(), bytes);
-  }
+  TRY_VOID(FillParams(*program, args, params.data(), diags));
 
   auto begin = std::chrono::steady_clock::now();
   std::shared_lock lock(state_->mutex);
@@ -363,16 +393,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     launch.clusters[k] = config.grid[k] / config.cluster[k];
     clusters *= launch.clusters[k];
   }
-  // In order of addresses, as the heap has them: a program may have thousands, and launch often.
-  launch.allocations.reserve(state_->heap.blocks.size() + 1);
-  for (const auto& [address, block] : state_->heap.blocks)
-    launch.allocations.push_back({address, address + block.size, block.read_only});
-  uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
-  const Allocation parameters = {params_at, params_at + program->param_bytes, true};
-  launch.allocations.insert(
-      std::upper_bound(launch.allocations.begin(), launch.allocations.end(), parameters,
-                       [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; }),
-      parameters);
+  const uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
+  ListAllocations(state_->heap, {params_at, params_at + program->param_bytes, true}, &launch);
 
   const bool in_order = program->order_sensitive || program->tensor_sums;
   int threads = in_order || Checks() || program->cancels ? 1 : Threads();
@@ -417,12 +439,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
                         options_.spurious_try_wait, std::move(pool.execution().clusters)};
   if (ok) return Done();
   if (Checks()) options_.report->Add(FindingOf(fault, launch));
-  DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
-  emu->places.At(report, fault.line);
-  report.Note(fmt::format("in entry `{}`", entry));
-  for (const std::string& note : fault.notes) report.Note(note);
-  for (const std::string& help : fault.helps) report.Help(help);
-  return DiagSink::Propagate();
+  return SayFault(fault, *emu, entry, diags);
 }
 
 const Program* Find(const Module& module, const std::string& entry) {

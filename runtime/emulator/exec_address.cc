@@ -1,5 +1,5 @@
-// Instructions that make or look at addresses and touch no memory: conversions between windows, what
-// space an address is of, addresses in other CTAs, tensor maps fetched ahead.
+// Instructions that make or look at addresses and touch no memory: conversions between windows,
+// what space an address is of, addresses in other CTAs, tensor maps fetched ahead.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/handlers.h"

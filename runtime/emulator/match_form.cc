@@ -1,5 +1,5 @@
-// Which row of ptx_isa.def a statement is: its opcode and modifiers against the patterns of the table.
-// Operands follow in decode.cc.
+// Which row of ptx_isa.def a statement is: its opcode and modifiers against the patterns of the
+// table. Operands follow in decode.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Accesses of asynchronous operations to shared and global memory: copies, products that read shared
-// memory, reductions. Each is an agent of its own, ordered by what it was started behind and by
-// whoever waited for it.
+// Accesses of asynchronous operations to shared and global memory: copies, products that read
+// shared memory, reductions. Each is an agent of its own, ordered by what it was started behind and
+// by whoever waited for it.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>

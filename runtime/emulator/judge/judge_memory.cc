@@ -106,7 +106,6 @@ struct Run {
   }
 };
 
-
 }  // namespace
 
 std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named) {

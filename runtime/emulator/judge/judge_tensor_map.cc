@@ -1,5 +1,5 @@
-// Tensor maps in memory: who wrote a map, and whether a copy that reads it stands behind a release of
-// that and a fence of the map.
+// Tensor maps in memory: who wrote a map, and whether a copy that reads it stands behind a release
+// of that and a fence of the map.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>

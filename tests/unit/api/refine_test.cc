@@ -138,7 +138,8 @@ TEST_F(RefineTest, SerializedProductsAreSaid) {
   EXPECT_EQ(said(kSerialized), one_by_one);
   EXPECT_EQ(said(std::string(kSerialized) + kSpills),
             "C734 ptxas spills 96 bytes of `chain`: role `compute` keeps 120 registers of tiles "
-            "alive, its threads have 168;" + one_by_one);
+            "alive, its threads have 168;" +
+                one_by_one);
 }
 
 TEST_F(RefineTest, SpillsLeaveTheSolverFewerRegisters) {

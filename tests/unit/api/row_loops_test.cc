@@ -76,14 +76,13 @@ TEST_F(RowLoopsTest, LogSumExp) {
 // short ones no choice.
 TEST_F(RowLoopsTest, SharesOfLongRows) {
   const auto shares = [&](int64_t rows, int64_t columns) {
-    const TuneChoice choice =
-        ChooseTunes(loaded_, signature_, Of({{"R", rows}, {"C", columns}, {"eps", 1e-5}}), {},
-                    nullptr);
+    const TuneChoice choice = ChooseTunes(
+        loaded_, signature_, Of({{"R", rows}, {"C", columns}, {"eps", 1e-5}}), {}, nullptr);
     EXPECT_EQ(choice.why_not, "");
     const auto value = choice.values.find("SHARES");
-    const auto best = std::find_if(
-        choice.lowered.begin(), choice.lowered.end(),
-        [&](const TunePoint& point) { return point.values == choice.values; });
+    const auto best =
+        std::find_if(choice.lowered.begin(), choice.lowered.end(),
+                     [&](const TunePoint& point) { return point.values == choice.values; });
     return std::pair(value == choice.values.end() ? 1 : std::get<int64_t>(value->second),
                      best == choice.lowered.end() ? 1 : best->split);
   };
