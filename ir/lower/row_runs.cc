@@ -45,7 +45,7 @@ bool BeginsAligned(const Function& fn, const Op& op) {
 }
 }  // namespace
 
-bool MayShift(const Function& fn, const Op& op, const Target& target) {
+bool MayShift(const Function& fn, const Op& op, RunLimits limits) {
   if (op.kind != OpKind::kLoad && op.kind != OpKind::kStore) return false;
   Op shifted = op;
   shifted.set("shifted", int64_t{1});
@@ -54,7 +54,7 @@ bool MayShift(const Function& fn, const Op& op, const Target& target) {
   const DType dtype = fn.type(op.operands[0]).dtype;
   const int64_t bytes = RowRunBytes(*run, dtype);
   const bool store = op.kind == OpKind::kStore;
-  if (store && (bytes < kLeastBytes || bytes > target.lowering.run_bytes ||
+  if (store && (bytes < kLeastBytes || bytes > limits.any ||
                 run->columns * ByteSize(dtype) % kAccessBytes != 0))
     return false;
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
@@ -63,21 +63,21 @@ bool MayShift(const Function& fn, const Op& op, const Target& target) {
 }
 
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops,
-                                   const Target& target) {
+                                   RunLimits limits) {
   std::vector<RowAccess> out;
   bool shifts = true;
   const auto narrow = [](const RowAccess& a) { return a.limit * a.bytes < kWideBytes; };
   for (const Op* op : ops) {
     const Type& tile = fn.type(op->kind == OpKind::kLoad ? op->results[0] : op->operands[1]);
     out.push_back({tile.elements(), ByteSize(tile.dtype), AccessLimit(fn, *op)});
-    shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op, target));
+    shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op, limits));
   }
   for (RowAccess& a : out)
     if (shifts && narrow(a)) a.limit = kAccessBytes / a.bytes;
   return out;
 }
 
-bool MayRun(const Function& fn, OpId id, const Target& target) {
+bool MayRun(const Function& fn, OpId id, RunLimits limits) {
   const Op& op = fn.ops[id];
   const std::optional<RowRun> run = RowRunOf(fn, op);
   if (!run) return false;
@@ -87,9 +87,7 @@ bool MayRun(const Function& fn, OpId id, const Target& target) {
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
   const int64_t bytes = RowRunBytes(*run, fn.type(op.operands[0]).dtype);
   const bool one = run->row_dim < 0 && !loop.valid();
-  const TargetLowering& lowering = target.lowering;
-  if (bytes < kLeastBytes || bytes > (one ? lowering.row_run_bytes : lowering.run_bytes))
-    return false;
+  if (bytes < kLeastBytes || bytes > (one ? limits.whole_row : limits.any)) return false;
   return IsPlain(fn, op);
 }
 
