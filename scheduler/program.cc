@@ -21,6 +21,7 @@
 #include "ir/uses.h"
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
+#include "scheduler/contract.h"
 #include "scheduler/departures.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
@@ -238,7 +239,7 @@ void AddOperandReads(const Function& fn, const ir::LayoutPlan& tiles, const ir::
       if (work.bytes == 0 || cost == nullptr) continue;
       for (const ir::TargetUse& use : cost->uses)
         if (use.cycles.per.bytes > 0)
-          loop->graph.ops[g].uses.push_back({use.unit, use.cycles.At(work)});
+          AddUse({use.unit, use.cycles.At(work)}, &loop->graph.ops[g]);
     }
 }
 
