@@ -443,7 +443,8 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
     const bool method = token.kind == K::kLParen && previous.kind == K::kName &&
                         At(error.lookahead - 2).kind == K::kDot;
     if (method)
-      report.Help(fmt::format("functions stand in front of what they take: `{}(x)`", Text(previous)));
+      report.Help(
+          fmt::format("functions stand in front of what they take: `{}(x)`", Text(previous)));
     else if (token.kind == K::kIf)
       report.Help(
           "write `if c { a } else { b }`, or `select(c, a, b)` to choose element by element");
