@@ -65,8 +65,7 @@ class Loads {
       for (OriginStep& step : loop_->origins[Index(r)].steps)
         if (step.kind == StepKind::kSmemLoad && step.value == main.value) step = main;
     const int first = readers.front();
-    for (const UnitUse& use : graph_.ops[Index(load)].uses)
-      AddUse(use, &graph_.ops[Index(first)]);
+    for (const UnitUse& use : graph_.ops[Index(load)].uses) AddUse(use, &graph_.ops[Index(first)]);
     for (GraphEdge& e : graph_.edges) {
       if (e.to == load) e.to = first;
       if (e.from == load && e.kind == EdgeKind::kOrder) e.from = first;

@@ -238,8 +238,7 @@ void AddOperandReads(const Function& fn, const ir::LayoutPlan& tiles, const ir::
       const ir::OpCost* cost = target.CostOf(CostName(fn, op));
       if (work.bytes == 0 || cost == nullptr) continue;
       for (const ir::TargetUse& use : cost->uses)
-        if (use.cycles.per.bytes > 0)
-          AddUse({use.unit, use.cycles.At(work)}, &loop->graph.ops[g]);
+        if (use.cycles.per.bytes > 0) AddUse({use.unit, use.cycles.At(work)}, &loop->graph.ops[g]);
     }
 }
 
