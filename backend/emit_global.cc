@@ -40,8 +40,16 @@ std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIn
 
 }  // namespace
 
+// How an op reads its tensor.
+PtxInst Emitter::LoadInst(const ir::Op& op) const {
+  const ir::Param* read = op.operands.empty() ? nullptr : fn_.param(op.operands[0]);
+  const bool written = read && read->direction != ir::Direction::kIn;
+  return written ? PtxInst::kLdWritten : PtxInst::kLdGlobal;
+}
+
 Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
                          const Regs& fill, DType d, PtxInst inst) {
+  if (inst == PtxInst::kLdGlobal) inst = loads_;
   Regs words = ToMemory(fill, d);
   const size_t n = words.size();
   llvm::Type* type = words[0]->getType();
@@ -212,6 +220,7 @@ Regs Emitter::InsideOrEdge(llvm::Value* inside, const ir::Type& type,
 }
 
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  loads_ = LoadInst(op);
   if (op.i("shifted", 0)) return EmitShiftedLoad(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
@@ -431,6 +440,7 @@ void Emitter::ShareReplicas(ir::ValueId tile, int64_t scratch) {
 }
 
 Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
+  loads_ = LoadInst(op);
   const bool load = op.kind == OpKind::kGLoadScalar;
   const TensorView& view = tensors_.at(op.operands[0].index);
   const DType d = fn_.type(op.operands[0]).dtype;

@@ -342,6 +342,7 @@ class Lowerer {
   void CheckAccesses();
   void CheckStore(const Access& a);
   void CheckLoad(const Access& load, const Access& store);
+  bool StandApart(const Access& load, const Access& store) const;
 
   const ProgramData& program_;
   LowerOptions options_;

@@ -222,11 +222,12 @@ Result<Val> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call, boo
   const int tensor = local->val.index;
   TRY_VOID(CheckWritable(target, *index_expr, tensor));
   const ir::Param param = fn_.params[tensor];
-  if (fetch && param.direction == ir::Direction::kOut)
+  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
+  if (param.direction == ir::Direction::kOut && (fetch || stored_.count(tensor) == 0))
     return Report(kOutRead, target.span, param.name)
         .Label(param.at, "declared `out` here")
-        .Help(fmt::format("declare it `{}: inout …`: `{}` gives what was there", param.name, name));
-  TRY(ResolvedIndex index, Resolve(target, *index_expr, tensor, true));
+        .Help(fmt::format("declare it `{}: inout …`: `{}` {} what was there", param.name, name,
+                          fetch ? "gives" : "changes"));
   const DType dtype = type(param.value).dtype;
   const bool bits = kind == "and" || kind == "or" || kind == "xor";
   const bool whole = bits || (fetch && kind != "add");  // of integers alone

@@ -21,6 +21,7 @@
 #include "ir/uses.h"
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
+#include "scheduler/contract.h"
 #include "scheduler/departures.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
