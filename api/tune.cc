@@ -479,7 +479,7 @@ class Search {
     const ir::Target asked =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
     AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
-    scheduler::LaunchShape shape = ShapeOf(warps, target_, names_, copies);
+    auto shape = ShapeOf(warps, target_, names_, copies, LikelyShape(clean, work, target_));
     if (copies.written <= 1) shape.leaves += StoredByThreads(warps, target_);
     out.awaits = shape.awaits;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);

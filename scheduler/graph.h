@@ -116,7 +116,7 @@ struct Graph {
   int FindUnit(std::string_view unit_name) const;
 };
 
-// Keeps a unit busy for longer: an op names each unit once.
+// The op works that much longer on the unit: an op that used one twice would have no place at all.
 void AddUse(GraphOp* op, const UnitUse& use);
 
 // Text form, documented in docs/scheduler.md; printing then parsing is the identity.
