@@ -480,7 +480,9 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const bool rows = work.products.empty();
   const double start =
       (rows ? model.rows_start_cycles : model.start_cycles) +
-      (shape.cluster > 1 ? (rows ? model.rows_cluster_start_cycles : model.cluster_start_cycles) : 0);
+      (shape.cluster > 1
+           ? (rows ? model.rows_cluster_start_cycles : model.cluster_start_cycles)
+           : 0);
   time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
