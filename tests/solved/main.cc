@@ -7,12 +7,14 @@
 //   solved keep [--whole] FILE FOLDER OTHER…
 //     adds to FILE what the folder has and the OTHERs have not; --whole: after a run of all tests,
 //     drops what none of them looked at
+//   solved new FOLDER                  how many loops were solved there beside those that were kept
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -87,6 +89,17 @@ bool Keep(bool whole, const std::string& file, const std::string& folder,
   return true;
 }
 
+bool CountNew(const std::string& folder) {
+  DiagSink diags;
+  Result<std::vector<runtime::CacheEntry>> entries = runtime::KernelCache(folder).List(diags);
+  if (!entries.ok()) return Fail(folder + " cannot be read");
+  const auto fresh = std::count_if(entries->begin(), entries->end(), [](const auto& entry) {
+    return entry.label.starts_with("schedule ");
+  });
+  fmt::print("{} loops were solved whose answers are not kept (scripts/keep_solved)\n", fresh);
+  return true;
+}
+
 int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool whole = words.size() > 1 && words[1] == "--whole";
@@ -97,7 +110,8 @@ int Main(int argc, char** argv) {
   if (words.size() >= 2 && words[0] == "unpack") return Unpack(words[1], from(2)) ? 0 : 1;
   if (words.size() >= 3 && words[0] == "keep")
     return Keep(whole, words[1], words[2], from(3)) ? 0 : 1;
-  fmt::print(stderr, "solved unpack FOLDER FILE… | keep [--whole] FILE FOLDER OTHER…\n");
+  if (words.size() == 2 && words[0] == "new") return CountNew(words[1]) ? 0 : 1;
+  fmt::print(stderr, "solved unpack FOLDER FILE… | keep [--whole] FILE FOLDER OTHER… | new FOLDER\n");
   return 2;
 }
 
