@@ -51,7 +51,7 @@ bool Inside(const std::vector<int64_t>& t, const std::vector<int64_t>& r,
 struct KeptParts {
   KeptParts(const Coords& all, const std::vector<bool>& keep)
       : dims(static_cast<size_t>(std::count(keep.begin(), keep.end(), true))) {
-    const auto gather = [&](const std::vector<std::vector<int64_t>>& from, std::vector<int64_t>& to) {
+    const auto gather = [&](const auto& from, std::vector<int64_t>& to) {
       to.reserve(from.size() * dims);
       for (const std::vector<int64_t>& coord : from)
         for (size_t d = 0; d < coord.size(); ++d)

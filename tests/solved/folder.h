@@ -1,5 +1,5 @@
-// Where loops that were solved are kept for one run of ctest: empty for a program that is started by
-// hand, which solves everything itself (docs/testing.md, "Loops that are solved already").
+// Where loops that were solved are kept for one run of ctest; empty for a program that is started
+// by hand, which solves everything itself (docs/testing.md, "Loops that are solved already").
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

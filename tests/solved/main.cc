@@ -1,13 +1,15 @@
-// The answers of the solver that tests begin with: tests/solved/kept.txt and those of the replay, in
-// one folder as the compiler keeps them, so that a change that solves nothing anew is tested without
-// solving everything anew. The key of an answer holds the graph, the options, the solver's version
-// and Z3's; what is read is judged again. A test that solves something else puts it beside them.
+// The answers of the solver that tests begin with: tests/solved/kept.txt and those of the replay,
+// in one folder as the compiler keeps them, so that a change that solves nothing anew is tested
+// without solving everything anew. The key of an answer holds the graph, the options, the solver's
+// version and Z3's; what is read is judged again. A test that solves something else puts it beside
+// them.
 //
 //   solved unpack FOLDER FILE…         the answers of the files, as old as can be
 //   solved keep [--whole] FILE FOLDER OTHER…
 //     adds to FILE what the folder has and the OTHERs have not; --whole: after a run of all tests,
 //     drops what none of them looked at
 //   solved new FOLDER                  how many loops were solved there beside those that were kept
+//   solved compare FOLDER FILE…        after a run that solved all anew: are these its answers?
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
@@ -100,6 +102,28 @@ bool CountNew(const std::string& folder) {
   return true;
 }
 
+bool Compare(const std::string& folder, const std::vector<std::string>& files) {
+  Answers kept;
+  for (const std::string& file : files)
+    if (!Read(file, false, &kept)) return false;
+  DiagSink diags;
+  const runtime::KernelCache cache(folder);
+  Result<std::vector<runtime::CacheEntry>> entries = cache.List(diags);
+  if (!entries.ok()) return Fail(folder + " cannot be read");
+  int same = 0, moved = 0;
+  for (const runtime::CacheEntry& entry : *entries) {
+    const auto known = kept.find(entry.key);
+    const auto answer = known == kept.end() ? std::nullopt : cache.Get(entry.key, diags);
+    if (!answer) continue;
+    const bool alike = *answer == known->second || *answer + "\n" == known->second;
+    ++(alike ? same : moved);
+    if (!alike)
+      fmt::print("{} {} was\n{}and is\n{}", entry.key, entry.label, known->second, *answer);
+  }
+  fmt::print("{} answers of the solver are those that were kept, {} moved\n", same, moved);
+  return moved == 0;
+}
+
 int Main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool whole = words.size() > 1 && words[1] == "--whole";
@@ -111,7 +135,10 @@ int Main(int argc, char** argv) {
   if (words.size() >= 3 && words[0] == "keep")
     return Keep(whole, words[1], words[2], from(3)) ? 0 : 1;
   if (words.size() == 2 && words[0] == "new") return CountNew(words[1]) ? 0 : 1;
-  fmt::print(stderr, "solved unpack FOLDER FILE… | keep [--whole] FILE FOLDER OTHER… | new FOLDER\n");
+  if (words.size() >= 2 && words[0] == "compare") return Compare(words[1], from(2)) ? 0 : 1;
+  fmt::print(stderr,
+             "solved unpack FOLDER FILE… | keep [--whole] FILE FOLDER OTHER… | new FOLDER | "
+             "compare FOLDER FILE…\n");
   return 2;
 }
 

@@ -434,7 +434,8 @@ class Sizes {
   std::string Text() const {
     std::string out = fmt::format("{}", deepest_);
     for (const Numbers* numbers : {&units_, &limits_})
-      for (const auto& [v, of] : *numbers) out += fmt::format(";{} {}", v.index, fmt::join(of, " "));
+      for (const auto& [v, of] : *numbers)
+        out += fmt::format(";{} {}", v.index, fmt::join(of, " "));
     return out;
   }
 

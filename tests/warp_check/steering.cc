@@ -36,7 +36,8 @@ class Finder {
     Steering out;
     out.ops.resize(static_cast<size_t>(fn_.blocks.size()));
     Add(&out.key, fn_.launch.cluster);
-    for (const auto& [read, root] : HandedOf(fn_)) Add(&out.key, read.index), Add(&out.key, root.index);
+    for (const auto& [read, root] : HandedOf(fn_))
+      Add(&out.key, read.index), Add(&out.key, root.index);
     for (OpId id : ops) {
       if (!steers_[At(id)]) continue;
       const Op& op = fn_.ops[id];

@@ -85,9 +85,9 @@ struct Steering {
 Steering SteeringOf(const Function& fn);
 Way Follow(const Function& fn, const Steering& steering, const std::map<ValueId, int64_t>& params,
            uint64_t seed);
-// Scalars that go from role to role through a buffer of one element, with what was written: whoever
-// reads one gets, each time, the next of the numbers made up for it. Those that one role alone takes
-// from tiles are made up as well.
+// Scalars that go from role to role through a buffer of one element, with what was written:
+// whoever reads one gets, each time, the next of the numbers made up for it. Those that one role
+// alone takes from tiles are made up as well.
 std::map<ValueId, ValueId> HandedOf(const Function& fn);
 
 }  // namespace tilec::ir

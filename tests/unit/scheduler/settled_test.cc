@@ -16,7 +16,8 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kPlenty = 60'000;
-constexpr int64_t kMostPlacements = 200'000;  // of an exhaustive search; a few graphs want 100 times that
+// Of an exhaustive search. Three of these graphs want hundreds of times that; nothing refuted them.
+constexpr int64_t kMostPlacements = 200'000;
 
 TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
   int found = 0, refuted = 0, open = 0, left = 0;
