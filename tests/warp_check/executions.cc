@@ -433,6 +433,7 @@ class Sizes {
 
   std::string Text() const {
     std::string out = fmt::format("{}", deepest_);
+    for (const auto& [v, scalar] : params_) out += fmt::format(";{}{}", v.index, scalar ? "s" : "");
     for (const Numbers* numbers : {&units_, &limits_})
       for (const auto& [v, of] : *numbers)
         out += fmt::format(";{} {}", v.index, fmt::join(of, " "));

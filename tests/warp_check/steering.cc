@@ -84,6 +84,9 @@ class Finder {
     AddIds(key, op.operands);
     AddIds(key, op.results);
     AddIds(key, op.regions);
+    for (ValueId v : op.results) Add(key, static_cast<int64_t>(fn_.type(v).dtype));
+    if (const Param* of = op.operands.empty() ? nullptr : fn_.param(op.operands[0]))
+      Add(key, static_cast<int64_t>(of->direction));
     for (BlockId region : op.regions) AddIds(key, fn_.blocks[region].args);
     for (const auto& [name, value] : op.attrs) {
       *key += name;
