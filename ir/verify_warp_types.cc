@@ -47,27 +47,49 @@ bool Inside(const std::vector<int64_t>& t, const std::vector<int64_t>& r,
   return true;
 }
 
+// Of every thread and register the coordinates in the dims that are kept, one behind the other.
+struct KeptParts {
+  KeptParts(const Coords& all, const std::vector<bool>& keep)
+      : dims(static_cast<size_t>(std::count(keep.begin(), keep.end(), true))) {
+    const auto gather = [&](const auto& from, std::vector<int64_t>& to) {
+      to.reserve(from.size() * dims);
+      for (const std::vector<int64_t>& coord : from)
+        for (size_t d = 0; d < coord.size(); ++d)
+          if (keep[d]) to.push_back(coord[d]);
+    };
+    gather(all.thread, thread);
+    gather(all.reg, reg);
+  }
+  size_t dims;
+  std::vector<int64_t> thread, reg;
+};
+
 // For every register of `to` there is one register of `from` that holds, in every thread, the same
 // coordinate when dims are compared as kept. Elements outside `to_shape` are padding.
 bool HoldsWithoutMoving(const Layout& from, const std::vector<bool>& keep_from, const Layout& to,
                         const std::vector<bool>& keep_to, const std::vector<int64_t>& to_shape) {
   if (from.threads() != to.threads()) return false;
-  const Coords a(from);
-  const Coords b(to);
-  auto sum = [](std::vector<int64_t> x, const std::vector<int64_t>& y) {
-    for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
-    return x;
+  const Coords all_from(from), all_to(to);
+  const KeptParts a(all_from, keep_from), b(all_to, keep_to);
+  const size_t dims = b.dims, threads = all_to.thread.size();
+  std::vector<size_t> inside;  // threads to which the register is no padding
+  inside.reserve(threads);
+  const auto held = [&](size_t want, size_t has) {
+    return a.dims == dims && std::all_of(inside.begin(), inside.end(), [&](size_t t) {
+             for (size_t d = 0; d < dims; ++d)
+               if (b.thread[t * dims + d] + b.reg[want * dims + d] !=
+                   a.thread[t * dims + d] + a.reg[has * dims + d])
+                 return false;
+             return true;
+           });
   };
-  for (const std::vector<int64_t>& to_reg : b.reg) {
+  for (size_t want = 0; want < all_to.reg.size(); ++want) {
+    inside.clear();
+    for (size_t t = 0; t < threads; ++t)
+      if (Inside(all_to.thread[t], all_to.reg[want], to_shape)) inside.push_back(t);
     bool found = false;
-    for (size_t r = 0; r < a.reg.size() && !found; ++r) {
-      bool all = true;
-      for (size_t t = 0; t < b.thread.size() && all; ++t)
-        if (Inside(b.thread[t], to_reg, to_shape))
-          all = KeptCoords(sum(b.thread[t], to_reg), keep_to) ==
-                KeptCoords(sum(a.thread[t], a.reg[r]), keep_from);
-      found = all;
-    }
+    for (size_t has = 0; has < all_from.reg.size() && !found; ++has)
+      found = inside.empty() || held(want, has);
     if (!found) return false;
   }
   return true;
