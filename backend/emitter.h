@@ -113,8 +113,7 @@ class Emitter {
   Result<void> EmitFor(const ir::Op& op);
   Result<void> EmitForLoop(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
-  bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
-  bool OutlivedByCarried(const ir::Op& loop, size_t carried) const;
+  bool Outlived(const ir::Op& loop, size_t carried) const;
   Regs AtEnd(const ir::Op& loop, size_t carried, Regs words);
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
@@ -222,6 +221,8 @@ class Emitter {
   void CopyRows(const RowPlace& place, bool out);
   Result<void> EmitLoadRows(const ir::Op& op);
   Result<void> EmitStoreRows(const ir::Op& op);
+  Regs InsideOrEdge(llvm::Value* inside, const ir::Type& type, const std::function<Regs()>& whole,
+                    const std::function<Regs()>& edge);
   // emit_shifted.cc
   struct ShiftedPlace;
   Regs ShiftWords(Regs words, llvm::Value* skew, int64_t element_bytes);

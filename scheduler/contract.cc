@@ -129,15 +129,6 @@ class Chains {
 
 }  // namespace
 
-void AddUse(const UnitUse& use, GraphOp* op) {
-  const auto same = std::find_if(op->uses.begin(), op->uses.end(),
-                                 [&](const UnitUse& u) { return u.unit == use.unit; });
-  if (same != op->uses.end())
-    same->cycles += use.cycles;
-  else
-    op->uses.push_back(use);
-}
-
 void MergeOps(Extraction* loop, int first, int second, int named) {
   Graph* g = &loop->graph;
   const GraphOp a = g->ops[first], b = g->ops[second];
@@ -163,7 +154,7 @@ void MergeOps(Extraction* loop, int first, int second, int named) {
   op.smem_bytes = b.smem_bytes;
   op.tmem_columns = b.tmem_columns;
   op.uses = a.uses;
-  for (const UnitUse& use : b.uses) AddUse(use, &op);
+  for (const UnitUse& use : b.uses) AddUse(&op, use);
 
   // Pins move along; one that ties the two together has nothing left to say.
   const std::string kept = g->ops[named].name, lost = g->ops[gone].name;

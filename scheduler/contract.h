@@ -13,9 +13,6 @@ namespace tilec::scheduler {
 // own time. Names, kinds and places are those of the reader.
 void ContractSmallOps(Extraction* loop);
 
-// The op works that much longer on the unit: an op that uses one twice has no place at all.
-void AddUse(const UnitUse& use, GraphOp* op);
-
 // One op that does the work of `first`, then that of `second`, which reads it; it keeps the place
 // and the name of `named`, one of them. Its value is that of both, where both are read.
 void MergeOps(Extraction* loop, int first, int second, int named);

@@ -89,17 +89,15 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 }
 
 // Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
-// time, however many slots there are. (H200, 736x8x1608 in 64x16x128 and 32x16x128: 700 cycles a
-// turn.)
+// time, however many slots there are.
 int64_t LeastBrought(const Extraction& extraction, const ir::LayoutPlan& plan,
                      const ir::Target& target) {
-  constexpr int64_t kOnTheirWay = 3;
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
       if (step.kind != StepKind::kOp) continue;
       const auto load = plan.loads.find(step.op);
       if (load != plan.loads.end() && load->second.threads)
-        return target.model.slot_cycles / kOnTheirWay;
+        return target.model.slot_cycles / target.model.brought_turns;
     }
   return 0;
 }
@@ -265,13 +263,11 @@ class Outside {
     cycles = 0;
     for (OpId id : fn_.blocks[loop.regions[0]].ops)
       if (fn_.ops[id].regions.empty()) Add(fn_.ops[id], 1);
-    // Where threads meet, the next turn's loads wait for it, too. (H200, softmax_bf16 113x136944 in
-    // two CTAs a row: 3400 cycles a turn of 8192, without this 2250.)
-    constexpr double kWaits = 1.5;
-    const bool meets = std::any_of(
-        fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
-        [&](OpId id) { return Meets(fn_.ops[id].kind); });
-    const double turn = meets && !ahead ? kWaits * cycles : cycles;
+    // Where threads meet, the next turn's loads wait for it, too.
+    const bool meets =
+        std::any_of(fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
+                    [&](OpId id) { return Meets(fn_.ops[id].kind); });
+    const double turn = meets && !ahead ? target_.model.row_turn_times * cycles : cycles;
     cycles = before.cycles, busy = before.busy, hot = before.hot;
     used_ = before.used_, waiting_ = before.waiting_, combines = before.combines;
     return turn;
@@ -324,10 +320,8 @@ class Outside {
     waiting_ = waiting_ || (load && rows);
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
-    // CTAs of a cluster are as late as the last of them. (H200, layernorm 64x33000 in two CTAs a
-    // row, eight reductions of four tiles each: 14.4 us, without this 9.7.)
-    constexpr double kLast = 3;
-    if (meets && cluster_ > 1) latency *= kLast;
+    // CTAs of a cluster are as late as the last of them.
+    if (meets && cluster_ > 1) latency *= target_.model.cluster_meeting_times;
     cycles += times * std::max({unit, issue, latency});
   }
 
@@ -350,13 +344,10 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
 }
 
 int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
-  // Clusters do not cross the parts of a chip, and a part has room for two of the largest. (H200,
-  // cudaOccupancyMaxActiveClusters: 39 clusters of three, 30, 22, 17, 15, 15 of eight; by this 37,
-  // 30, 22, 15, 15, 15. 18 of six are two rounds: 3 x 6 heads of 7594 keys 26.8 us, in five 17.4.)
-  constexpr int64_t kPart = 2 * ir::isa::kPortableClusterCtas;
+  const int64_t part = target.model.part_sms;  // which clusters do not cross
   const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
   if (ctas <= 2 || sms <= 2 * beside) return sms;
-  return (sms - beside) * (kPart / ctas) / kPart * ctas;
+  return (sms - beside) * (part / ctas) / part * ctas;
 }
 
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {

@@ -65,7 +65,7 @@ class Loads {
       for (OriginStep& step : loop_->origins[Index(r)].steps)
         if (step.kind == StepKind::kSmemLoad && step.value == main.value) step = main;
     const int first = readers.front();
-    for (const UnitUse& use : graph_.ops[Index(load)].uses) AddUse(use, &graph_.ops[Index(first)]);
+    for (const UnitUse& use : graph_.ops[Index(load)].uses) AddUse(&graph_.ops[Index(first)], use);
     for (GraphEdge& e : graph_.edges) {
       if (e.to == load) e.to = first;
       if (e.from == load && e.kind == EdgeKind::kOrder) e.from = first;
@@ -83,6 +83,7 @@ class Loads {
     loop_->origins.erase(loop_->origins.begin() + load);
     return true;
   }
+
   // A load of the threads' becomes a part of the first op that reads it in its iteration.
   bool IntoReader(int v) {
     const OpId load = LoadOf(v);
