@@ -439,7 +439,7 @@ class Search {
       return least;
     DiagSink quiet;
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
-    if (clean.ok() && clean->loops && point.split > 1) return 2 * least;
+    if (clean.ok() && clean->loops && point.split > 1) return target_.model.row_margin;
     return !clean.ok() || DoesMore(clean->fn) ? more : least;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {

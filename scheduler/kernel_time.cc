@@ -89,17 +89,15 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 }
 
 // Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
-// time, however many slots there are. (H200, 736x8x1608 in 64x16x128 and 32x16x128: 700 cycles a
-// turn.)
+// time, however many slots there are.
 int64_t LeastBrought(const Extraction& extraction, const ir::LayoutPlan& plan,
                      const ir::Target& target) {
-  constexpr int64_t kOnTheirWay = 3;
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
       if (step.kind != StepKind::kOp) continue;
       const auto load = plan.loads.find(step.op);
       if (load != plan.loads.end() && load->second.threads)
-        return target.model.slot_cycles / kOnTheirWay;
+        return target.model.slot_cycles / target.model.brought_turns;
     }
   return 0;
 }
@@ -209,11 +207,6 @@ bool Meets(OpKind kind) {
   return kind == OpKind::kReduce || kind == OpKind::kArgReduce || kind == OpKind::kScan ||
          kind == OpKind::kRearrange;
 }
-
-// Rows, by 121 times of 19 sizes (tests/unit/api/rows_h200.txt): CTAs that have neither rings nor
-// sums to set up begin sooner than those of products, alone and in clusters. A load that is waited
-// for comes from memory, where the machine file has what an L2 takes.
-constexpr double kRowsStart = 1000, kRowsClusterStart = 800, kFromMemory = 500;
 
 // What stands outside the innermost loops.
 class Outside {
@@ -335,14 +328,11 @@ class Outside {
     const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
     waiting_ = (waiting_ || (load && rows)) && !(rows && MeetsBefore(op));
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
-    if (rows && load && waits) latency += kFromMemory;
+    if (rows && load && waits) latency += target_.model.memory_cycles;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
     // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn
-    // of a loop. (H200, layernorm 64x33000 in two CTAs a row, eight reductions of four tiles each:
-    // 14.4 us, without this 9.7; softmax_bf16 8x131072 in two, four turns twice: 13.2 us, in turns
-    // as well 31.7.)
-    constexpr double kLast = 3;
-    if (meets && cluster_ > 1 && !in_turn_) latency *= kLast;
+    // of a loop.
+    if (meets && cluster_ > 1 && !in_turn_) latency *= target_.model.cluster_meeting_times;
     cycles += times * std::max({unit, issue, latency});
   }
 
@@ -366,13 +356,10 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
 }
 
 int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
-  // Clusters do not cross the parts of a chip, and a part has room for two of the largest. (H200,
-  // cudaOccupancyMaxActiveClusters: 39 clusters of three, 30, 22, 17, 15, 15 of eight; by this 37,
-  // 30, 22, 15, 15, 15. 18 of six are two rounds: 3 x 6 heads of 7594 keys 26.8 us, in five 17.4.)
-  constexpr int64_t kPart = 2 * ir::isa::kPortableClusterCtas;
+  const int64_t part = target.model.part_sms;  // which clusters do not cross
   const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
   if (ctas <= 2 || sms <= 2 * beside) return sms;
-  return (sms - beside) * (kPart / ctas) / kPart * ctas;
+  return (sms - beside) * (part / ctas) / part * ctas;
 }
 
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
@@ -492,8 +479,10 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double own = outside.cycles + steady + leaves;
   const bool rows = work.products.empty();
   const double start =
-      (rows ? kRowsStart : model.start_cycles) +
-      (shape.cluster > 1 ? (rows ? kRowsClusterStart : model.cluster_start_cycles) : 0);
+      (rows ? model.rows_start_cycles : model.start_cycles) +
+      (shape.cluster > 1
+           ? (rows ? model.rows_cluster_start_cycles : model.cluster_start_cycles)
+           : 0);
   time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
