@@ -6,6 +6,7 @@
 #include "ir/clean_up.h"
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/pressure.h"
 
 namespace tilec::api {
 
@@ -33,6 +34,7 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
                                    const ir::Target& target) {
   constexpr int64_t kLikelyRegisters = 64;  // of a thread
   constexpr int64_t kBeside = 40;           // what it keeps of rows
+  constexpr int64_t kNearly = 8;
   scheduler::LaunchShape shape;
   if (!work.products.empty()) return shape;
   const int64_t threads = ir::MakePlan(fn, target).threads();
@@ -49,7 +51,9 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
       kept += tile.elements() * ir::ByteSize(tile.dtype);
     }
   }
-  const int64_t all = kBeside + CeilDiv(held, threads);
+  // As the lowering says of large ones (ir/lower/row_pressure.cc).
+  const int64_t nearly = threads >= ir::kLargeCta ? kNearly : 0;
+  const int64_t all = kBeside + CeilDiv(held, threads) - nearly;
   const int64_t registers = std::min(ir::isa::kMostThreadRegisters, all);
   shape.per_sm = target.CtasPerSm(threads, std::max(kLikelyRegisters, registers), kept);
   return shape;

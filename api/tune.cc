@@ -439,7 +439,7 @@ class Search {
       return least;
     DiagSink quiet;
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
-    if (clean.ok() && clean->loops && point.split > 1) return 2 * least;
+    if (clean.ok() && clean->loops && point.split > 1) return target_.model.row_margin;
     return !clean.ok() || DoesMore(clean->fn) ? more : least;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
@@ -479,7 +479,7 @@ class Search {
     const ir::Target asked =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
     AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
-    scheduler::LaunchShape shape = ShapeOf(warps, target_, names_, copies);
+    auto shape = ShapeOf(warps, target_, names_, copies, LikelyShape(clean, work, target_));
     if (copies.written <= 1) shape.leaves += StoredByThreads(warps, target_);
     out.awaits = shape.awaits;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);

@@ -20,9 +20,11 @@ double CutLines(const ir::Function& fn, const ir::Target& target);
 // copy for each other ask for a part each.
 double AskedFor(const ir::Function& warps);
 
-// How a program runs, for the sizes in `names`.
+// How a program runs, for the sizes in `names`. `likely`: what was said of it before it was lowered
+// (api/split.h).
 scheduler::LaunchShape ShapeOf(const ir::Function& warps, const ir::Target& target,
-                               const Bindings& names, const scheduler::Asked& copies);
+                               const Bindings& names, const scheduler::Asked& copies,
+                               const scheduler::LaunchShape& likely);
 
 // Cycles beyond what the bytes take until an instance is stored where threads store a tile
 // themselves, by pieces of a sector: each is asked of the L2 like a line that rows cut. (H200,

@@ -20,7 +20,7 @@
 
 #include "backend/cluster_rank.h"
 #include "backend/emitter.h"
-#include "ir/slice_map.h"
+#include "ir/layout.h"
 #include "support/check.h"
 #include "support/expr.h"
 
@@ -53,7 +53,7 @@ Regs InSlices(const ir::Function& fn, const ir::Op& op, const Regs& own) {
   llvm::Value* none = llvm::Constant::getNullValue(own[0]->getType());
   Regs out;
   for (int64_t p = 0; p < op.i("slices"); ++p) {
-    const auto map = ir::SliceMap(from, to, p * width, columns);
+    const auto map = ir::ColumnsMap(from, to, p * width, columns);
     CHECK(map, "a slice that is in other registers of other threads");
     for (int at : *map) out.push_back(at < 0 ? none : own[static_cast<size_t>(at)]);
   }

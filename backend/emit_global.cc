@@ -40,8 +40,16 @@ std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIn
 
 }  // namespace
 
+// How an op reads its tensor.
+PtxInst Emitter::LoadInst(const ir::Op& op) const {
+  const ir::Param* read = op.operands.empty() ? nullptr : fn_.param(op.operands[0]);
+  const bool written = read && read->direction != ir::Direction::kIn;
+  return written ? PtxInst::kLdWritten : PtxInst::kLdGlobal;
+}
+
 Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
                          const Regs& fill, DType d, PtxInst inst) {
+  if (inst == PtxInst::kLdGlobal) inst = loads_;
   Regs words = ToMemory(fill, d);
   const size_t n = words.size();
   llvm::Type* type = words[0]->getType();
@@ -186,12 +194,38 @@ bool Emitter::GoesInPairs(const ir::Op& op) {
   return true;
 }
 
+// A tile that is loaded as a whole where it lies inside of the tensor, and with care at its edge.
+Regs Emitter::InsideOrEdge(llvm::Value* inside, const ir::Type& type,
+                           const std::function<Regs()>& whole, const std::function<Regs()>& edge) {
+  llvm::BasicBlock *here = NewBlock("inside"), *beside = NewBlock("edge"),
+                   *end = NewBlock("loaded");
+  b_.CreateCondBr(inside, here, beside);
+  b_.SetInsertPoint(beside);
+  const Regs some = Pack(edge(), type.dtype);
+  llvm::BasicBlock* from_edge = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(here);
+  const Regs all = Pack(whole(), type.dtype);
+  llvm::BasicBlock* from_inside = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  Regs words;
+  for (size_t i = 0; i < all.size(); ++i) {
+    llvm::PHINode* phi = b_.CreatePHI(all[i]->getType(), 2);
+    phi->addIncoming(all[i], from_inside);
+    phi->addIncoming(some[i], from_edge);
+    words.push_back(phi);
+  }
+  return Unpack(words, type.dtype, static_cast<size_t>(fn_.layouts[type.layout].regs()));
+}
+
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
+  loads_ = LoadInst(op);
   if (op.i("shifted", 0)) return EmitShiftedLoad(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);
-  Access access = MakeAccess(op, tile, 1, false);
+  const Access access = MakeAccess(op, tile, 1, false);
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
   const ir::Layout& layout = fn_.layouts[type.layout];
   const std::vector<std::vector<int>> groups =
@@ -213,31 +247,16 @@ Result<void> Emitter::EmitGLoad(const ir::Op& op) {
     return Done();
   }
   // One comparison for the whole tile in place of one for each access.
-  llvm::BasicBlock *inside = NewBlock("inside"), *edge = NewBlock("edge"),
-                   *end = NewBlock("loaded");
-  b_.CreateCondBr(whole, inside, edge);
-  b_.SetInsertPoint(edge);
-  const Regs some = Pack(load(access), type.dtype);
-  llvm::BasicBlock* from_edge = b_.GetInsertBlock();
-  b_.CreateBr(end);
-  b_.SetInsertPoint(inside);
-  access.always = nullptr;
-  for (Access::Dim& dim : access.dims) {
-    dim.hi = I32(dim.most);
-    dim.lo = nullptr;
-  }
-  const Regs all = Pack(load(access), type.dtype);
-  llvm::BasicBlock* from_inside = b_.GetInsertBlock();
-  b_.CreateBr(end);
-  b_.SetInsertPoint(end);
-  Regs words;
-  for (size_t i = 0; i < all.size(); ++i) {
-    llvm::PHINode* phi = b_.CreatePHI(all[i]->getType(), 2);
-    phi->addIncoming(all[i], from_inside);
-    phi->addIncoming(some[i], from_edge);
-    words.push_back(phi);
-  }
-  Set(tile, Unpack(words, type.dtype, static_cast<size_t>(layout.regs())));
+  const auto inside = [&] {
+    Access from = access;
+    from.always = nullptr;
+    for (Access::Dim& dim : from.dims) {
+      dim.hi = I32(dim.most);
+      dim.lo = nullptr;
+    }
+    return load(std::move(from));
+  };
+  Set(tile, InsideOrEdge(whole, type, inside, [&] { return load(access); }));
   return Done();
 }
 
@@ -421,6 +440,7 @@ void Emitter::ShareReplicas(ir::ValueId tile, int64_t scratch) {
 }
 
 Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
+  loads_ = LoadInst(op);
   const bool load = op.kind == OpKind::kGLoadScalar;
   const TensorView& view = tensors_.at(op.operands[0].index);
   const DType d = fn_.type(op.operands[0]).dtype;

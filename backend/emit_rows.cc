@@ -274,6 +274,7 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
 }
 
 Result<void> Emitter::EmitLoadRows(const ir::Op& op) {
+  loads_ = LoadInst(op);
   const ir::ValueId tile = op.results[0];
   const ir::Type& type = fn_.type(tile);
   const RowPlace place = PlaceOfRows(op);

@@ -181,7 +181,7 @@ Result<void> Emitter::EmitShiftedLoad(const ir::Op& op) {
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
   const int64_t size = ir::ByteSize(type.dtype);
   const std::vector<std::vector<int>> groups = VectorsOf(layout, type.shape, op.i("vector"), size);
-  Access access = MakeAccess(op, tile, 1, false);
+  const Access access = MakeAccess(op, tile, 1, false);
   const auto one_by_one = [&](Access from) {
     Regs out;
     for (int64_t r = 0; r < layout.regs(); ++r) {
@@ -191,7 +191,7 @@ Result<void> Emitter::EmitShiftedLoad(const ir::Op& op) {
     }
     return out;
   };
-  Access::Dim& columns = access.dims.back();
+  const Access::Dim& columns = access.dims.back();
   if (static_cast<int64_t>(groups[0].size()) * size < kWord) {
     Set(tile, one_by_one(access));
     return Done();
@@ -200,34 +200,19 @@ Result<void> Emitter::EmitShiftedLoad(const ir::Op& op) {
     Set(tile, LoadShiftedGroups(op, access, groups, fill, false));
     return Done();
   }
-  llvm::BasicBlock *inside = NewBlock("inside"), *edge = NewBlock("edge"),
-                   *end = NewBlock("loaded");
   const ir::ValueId start = op.operands[op.s("modes").size()];  // one operand for each dim
   llvm::Value* first = b_.CreateSExtOrTrunc(Scalar(start), b_.getInt64Ty());
   llvm::Value* left = b_.CreateSub(tensors_.at(op.operands[0].index).extent.back(), first);
   const int64_t needed = columns.most + static_cast<int64_t>(groups[0].size());
   llvm::Value* goes_on = b_.CreateICmpSGE(left, I64(needed));
   if (columns.lo) goes_on = b_.CreateAnd(goes_on, b_.CreateICmpSGE(first, I64(0)));
-  b_.CreateCondBr(goes_on, inside, edge);
-  b_.SetInsertPoint(edge);
-  const Regs some = Pack(one_by_one(access), type.dtype);
-  llvm::BasicBlock* from_edge = b_.GetInsertBlock();
-  b_.CreateBr(end);
-  b_.SetInsertPoint(inside);
-  columns.hi = I32(columns.most);
-  columns.lo = nullptr;
-  const Regs all = Pack(LoadShiftedGroups(op, access, groups, fill, true), type.dtype);
-  llvm::BasicBlock* from_inside = b_.GetInsertBlock();
-  b_.CreateBr(end);
-  b_.SetInsertPoint(end);
-  Regs words;
-  for (size_t i = 0; i < all.size(); ++i) {
-    llvm::PHINode* phi = b_.CreatePHI(all[i]->getType(), 2);
-    phi->addIncoming(all[i], from_inside);
-    phi->addIncoming(some[i], from_edge);
-    words.push_back(phi);
-  }
-  Set(tile, Unpack(words, type.dtype, static_cast<size_t>(layout.regs())));
+  const auto inside = [&] {
+    Access from = access;
+    from.dims.back().hi = I32(from.dims.back().most);
+    from.dims.back().lo = nullptr;
+    return LoadShiftedGroups(op, std::move(from), groups, fill, true);
+  };
+  Set(tile, InsideOrEdge(goes_on, type, inside, [&] { return one_by_one(access); }));
   return Done();
 }
 

@@ -268,26 +268,40 @@ bool Emitter::InitialUnread(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
-// Does a loop carry an accumulator to whose registers a product of this turn adds, and is the next
-// turn's value made while that sum is still read, as of a state that decays, or of a term that the
-// next turn's product adds to? What is made must not have the accumulator's registers before the
-// end of the turn: LLVM would keep the sum elsewhere, by moves in front of the wait, which read
-// what a product is still writing (ptxas then awaits each product at once, C7514).
-bool Emitter::OutlivedBySum(const ir::Op& loop, size_t carried) const {
+// Is what the loop carries next made while its registers are still read? They are the
+// accumulator's: what was carried, and the sums that products add to it in place.
+//   - It is made of something else, as of a state that decays, or of a term that the next turn's
+//     product adds to, and a product's sum is read behind that.
+//   - It is the sum of a product that adds to something that was made of what the loop carries,
+//     which is read behind that once more.
+// What is made must not have the accumulator's registers before the end of the turn: LLVM would
+// keep the other elsewhere, by moves in front of the wait, which read what a product is still
+// writing (ptxas then awaits each product at once, C7514).
+bool Emitter::Outlived(const ir::Op& loop, size_t carried) const {
   const ir::Block& turn = fn_.blocks[loop.regions[0]];
   const ir::ValueId arg = turn.args[1 + carried];
   if (!fn_.type(arg).is_tile()) return false;
-  const ir::OpId made = fn_.values[fn_.ops[turn.ops.back()].operands[carried]].def;
+  const auto tied = [](OpKind kind) {
+    return kind == OpKind::kMmaFence || kind == OpKind::kMmaWait;
+  };
+  // Where it is made, in front of what products add to it.
+  ir::ValueId next = fn_.ops[turn.ops.back()].operands[carried];
+  const bool summed = fn_.def(next) && fn_.def(next)->kind == OpKind::kMmaWait;
+  for (const ir::Op* op = summed ? fn_.def(next) : nullptr; op; op = fn_.def(next)) {
+    if (!tied(op->kind) && op->kind != OpKind::kMma) break;
+    const auto result = std::find(op->results.begin(), op->results.end(), next);
+    next = op->operands[static_cast<size_t>(result - op->results.begin())];
+  }
+  const ir::OpId made = fn_.values[next].def;
   std::set<int32_t> in_place = {arg.index};  // what has the accumulator's registers
   bool added = false, behind = false;
   for (ir::OpId id : turn.ops) {
     const ir::Op& op = fn_.ops[id];
     if (id == made) {
-      if (!ir::Info(op.kind).elementwise() || !added) return false;
+      if (!summed && !(added && ir::Info(op.kind).elementwise())) return false;
       behind = true;
       continue;
     }
-    const bool tied = op.kind == OpKind::kMmaFence || op.kind == OpKind::kMmaWait;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (!in_place.count(op.operands[i].index)) continue;
       if (behind) return true;
@@ -295,36 +309,15 @@ bool Emitter::OutlivedBySum(const ir::Op& loop, size_t carried) const {
         in_place.insert(op.results[0].index);
         added = true;
       }
-      if (tied && i < op.results.size()) in_place.insert(op.results[i].index);
+      if (tied(op.kind) && i < op.results.size()) in_place.insert(op.results[i].index);
     }
   }
   return false;
 }
 
-// Does a product of this turn add to something that was made of what the loop carries, which is
-// read behind that once more, and is the sum what the loop carries next? The sum has registers of
-// its own then, and moves to those that the loop carries: behind the wait, not in front of it.
-bool Emitter::OutlivedByCarried(const ir::Op& loop, size_t carried) const {
-  const ir::Block& turn = fn_.blocks[loop.regions[0]];
-  const ir::ValueId arg = turn.args[1 + carried];
-  ir::ValueId v = fn_.ops[turn.ops.back()].operands[carried];
-  if (!fn_.type(arg).is_tile() || !fn_.def(v) || fn_.def(v)->kind != OpKind::kMmaWait) return false;
-  for (const ir::Op* op = fn_.def(v); op; op = fn_.def(v)) {
-    if (op->kind != OpKind::kMmaWait && op->kind != OpKind::kMmaFence && op->kind != OpKind::kMma)
-      break;
-    const auto result = std::find(op->results.begin(), op->results.end(), v);
-    v = op->operands[static_cast<size_t>(result - op->results.begin())];
-  }
-  const auto made = std::find(turn.ops.begin(), turn.ops.end(), fn_.values[v].def);
-  return made != turn.ops.end() && std::any_of(made + 1, turn.ops.end(), [&](ir::OpId id) {
-    const std::vector<ir::ValueId>& reads = fn_.ops[id].operands;
-    return std::find(reads.begin(), reads.end(), arg) != reads.end();
-  });
-}
-
 // What the loop carries to its next turn, in registers that it gets at the end of this one.
 Regs Emitter::AtEnd(const ir::Op& loop, size_t carried, Regs words) {
-  if (!OutlivedBySum(loop, carried) && !OutlivedByCarried(loop, carried)) return words;
+  if (!Outlived(loop, carried)) return words;
   for (llvm::Value*& w : words)
     w = CallPtx(b_, w->getType()->isFloatTy() ? PtxInst::kPinF : PtxInst::kPin32, {w});
   return words;

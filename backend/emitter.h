@@ -113,8 +113,7 @@ class Emitter {
   Result<void> EmitFor(const ir::Op& op);
   Result<void> EmitForLoop(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
-  bool OutlivedBySum(const ir::Op& loop, size_t carried) const;
-  bool OutlivedByCarried(const ir::Op& loop, size_t carried) const;
+  bool Outlived(const ir::Op& loop, size_t carried) const;
   Regs AtEnd(const ir::Op& loop, size_t carried, Regs words);
   bool HasLoop(ir::BlockId block) const;
   void KeepInvariants(llvm::BranchInst* latch);
@@ -222,6 +221,8 @@ class Emitter {
   void CopyRows(const RowPlace& place, bool out);
   Result<void> EmitLoadRows(const ir::Op& op);
   Result<void> EmitStoreRows(const ir::Op& op);
+  Regs InsideOrEdge(llvm::Value* inside, const ir::Type& type, const std::function<Regs()>& whole,
+                    const std::function<Regs()>& edge);
   // emit_shifted.cc
   struct ShiftedPlace;
   Regs ShiftWords(Regs words, llvm::Value* skew, int64_t element_bytes);
@@ -236,6 +237,7 @@ class Emitter {
   void ShareReplicas(ir::ValueId tile, int64_t scratch);
   Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
                          int64_t offset, llvm::Value* predicate, llvm::Value** found = nullptr);
+  PtxInst LoadInst(const ir::Op& op) const;
   Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
                   ir::DType d, PtxInst inst = PtxInst::kLdGlobal);
   void StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
@@ -358,9 +360,10 @@ class Emitter {
   std::vector<std::function<void()>> unread_;  // parts of reductions that share a barrier
   std::vector<llvm::Value*> maps_;             // i64 generic address of each tensor map
   RoleState role_;
-  bool describe_anew_ = false;   // operands of products, in every iteration
-  bool awaited_grid_ = false;    // the grid before this one in its stream
-  llvm::Value* part_ = nullptr;  // of the role, whose elected thread is being emitted
+  PtxInst loads_ = PtxInst::kLdGlobal;  // how the last op that loads reads its tensor
+  bool describe_anew_ = false;          // operands of products, in every iteration
+  bool awaited_grid_ = false;           // the grid before this one in its stream
+  llvm::Value* part_ = nullptr;         // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
 };
 

@@ -31,7 +31,10 @@ llvm::CallInst* Call(llvm::IRBuilder<>& b, PtxKind kind, const std::string& text
                      llvm::ArrayRef<llvm::Value*> args) {
   llvm::LLVMContext& ctx = b.getContext();
   const bool effect = kind == PtxKind::kEffect || kind == PtxKind::kSync;
-  if (effect) constraints += constraints.empty() ? "~{memory}" : ",~{memory}";
+  // (LLVM's passes on machine code know of no memory that is read but by this: a load of a place
+  // that a loop writes, too, was moved in front of the loop.)
+  if (effect || kind == PtxKind::kOwnRead)
+    constraints += constraints.empty() ? "~{memory}" : ",~{memory}";
   std::vector<llvm::Type*> types;
   for (llvm::Value* a : args) types.push_back(a->getType());
   llvm::InlineAsm* code = llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false), text,
@@ -45,6 +48,7 @@ llvm::CallInst* Call(llvm::IRBuilder<>& b, PtxKind kind, const std::string& text
       attrs.addMemoryAttr(llvm::MemoryEffects::none());
       break;
     case PtxKind::kRead:
+    case PtxKind::kOwnRead:
       attrs.addAttribute(llvm::Attribute::WillReturn);
       attrs.addMemoryAttr(llvm::MemoryEffects::readOnly());
       break;

@@ -18,7 +18,7 @@ enum class PtxInst {
 #undef PTX
 };
 
-enum class PtxKind { kPure, kRead, kEffect, kSync };
+enum class PtxKind { kPure, kRead, kOwnRead, kEffect, kSync };
 
 struct PtxInstInfo {
   const char* name;

@@ -14,10 +14,6 @@ namespace tilec::compile {
 
 namespace {
 
-// A loop that is not in the solver's order takes longer than the model of its program says, up to
-// 1.4 times: spills and masks in every iteration are not in it.
-constexpr int64_t kOfRules = 4;
-
 std::optional<double> Predict(const Strategy& strategy, const ir::Function& clean,
                               const ir::Target& target, const Bindings& sizes,
                               const scheduler::RowStarts& row_starts) {
@@ -42,7 +38,7 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
                               asked.Times(work.instances, target) * shape.share));
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
-    if (strategy.order == Order::kRule) period.cycles += period.cycles / kOfRules;
+    if (strategy.order == Order::kRule) period.cycles += period.cycles / target.model.unsolved_part;
   if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered)
     shape.ctas = target.limits.sms;
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;

@@ -178,7 +178,25 @@ void Lowerer::CheckStore(const Access& a) {
   }
 }
 
+// Do the places at which both stand tell the instances apart, whatever the others are?
+bool Lowerer::StandApart(const Access& load, const Access& store) const {
+  Separation s{parallel_, {}, {}, {}};
+  for (size_t d = 0; d < store.dims.size(); ++d) {
+    const AccessDim& at = store.dims[d];
+    if (at.deps == 0 || at.key != load.dims[d].key || at.kind == AccessDim::Kind::kGather ||
+        HasData(at.symbol))
+      continue;
+    if (std::optional<Poly> p = ToPoly(at.symbol, &s.atoms)) s.known.push_back(std::move(*p));
+  }
+  while (s.Step()) {
+  }
+  for (size_t i = 0; i < parallel_.size(); ++i)
+    if (!parallel_[i].single && s.solved.count(fmt::format("%p{}", i)) == 0) return false;
+  return true;
+}
+
 void Lowerer::CheckLoad(const Access& load, const Access& store) {
+  if (StandApart(load, store)) return;
   const std::string& tensor = fn_.params[load.tensor].name;
   for (size_t d = 0; d < store.dims.size(); ++d) {
     // Where the store is told apart from other instances, the load has to stand at the same place.

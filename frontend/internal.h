@@ -199,6 +199,15 @@ Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& opt
 std::string WriteCast(const std::string& text, ir::DType to);
 std::string CountArguments(size_t n);  // "1 argument", "2 arguments"
 std::string CountResults(size_t n);    // "nothing", "one value", "2 values"
+// The report of a name that is no kernel, with what to write instead.
+DiagBuilder NoSuchKernel(const ProgramData& program, DiagBuilder report, const std::string& name);
+// What `import` means in the file `from`.
+std::string Beside(const std::string& from, const std::string& import);
+// test_items.cc: what stands between a test's name and its `{`, and one of its calls.
+Result<> ReadTestWords(const lang::TestItem& test, TestInfo& info, DiagSink& diags);
+Result<TestCallInfo> ReadTestCall(const ProgramData& program, const lang::TestCase& test,
+                                  DiagSink& diags);
+
 // Adds "did you mean `x`?" if something is near.
 DiagBuilder Suggest(DiagBuilder report, std::string_view name,
                     const std::vector<std::string>& candidates);

@@ -92,6 +92,7 @@ struct ResolvedIndex {
   std::vector<std::string> names;
   Shape flat;  // what the op has: positions of `zip` in one dim, row by row
   Access access;
+  bool wide = false;  // a tile of several dims has been met
 };
 
 struct Frame {
@@ -254,6 +255,19 @@ class Lowerer {
   using Indices = std::map<int32_t, Val>;
   Result<Val> Position(lang::ExprId id, Indices* known);
   // `zip(i, j)` as an index of the next dims.
+  // The dim of a tensor that an index is for.
+  struct IndexPlace {
+    const ir::Param& param;
+    size_t dim;
+    Indices* known;
+    bool writes;
+  };
+  void Along(AccessDim* access, ResolvedIndex* out, const Val& start, int64_t size, ValueId begin,
+             ValueId end);
+  Result<AccessDim> ResolveItem(const lang::Expr& e, const lang::IndexItem& item,
+                                const IndexPlace& at, ResolvedIndex* out);
+  Result<AccessDim> ResolvePosition(const lang::Expr& e, const lang::IndexItem& item, const Val& v,
+                                    ResolvedIndex* out);
   Result<> ZipIndex(const lang::CallExpr& x, Span at, Indices* known, ResolvedIndex* out);
   Result<Val> Load(const lang::Expr& e, const lang::IndexExpr& x, int tensor);
   Result<> Store(const lang::Expr& target, const lang::IndexExpr& x, const Val& value);
@@ -288,6 +302,10 @@ class Lowerer {
   Result<int64_t> Axis(const lang::CallExpr& x, const Val& tile, Span at);
   Result<> PrintCall(const lang::Expr& e, const lang::CallExpr& x);
   Result<> AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static);
+  Result<> BindFnDims(const std::string& callee, const lang::FnItem& fn, int module,
+                      const std::vector<Val>& args);
+  Result<> BindFnArgument(const std::string& callee, const lang::Param& p, Val v);
+  Result<> CheckFnFacts(const lang::FnItem& fn, int module);
   Result<> BindFnParams(const lang::CallExpr& x, const lang::FnItem& fn, int module,
                         std::vector<Val> args);
   Result<std::vector<Val>> InlineBody(const lang::FnItem& fn, Span at);
@@ -324,6 +342,7 @@ class Lowerer {
   void CheckAccesses();
   void CheckStore(const Access& a);
   void CheckLoad(const Access& load, const Access& store);
+  bool StandApart(const Access& load, const Access& store) const;
 
   const ProgramData& program_;
   LowerOptions options_;

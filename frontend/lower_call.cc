@@ -39,8 +39,11 @@ Result<std::vector<ExprId>> Lowerer::Positional(const lang::CallExpr& x, size_t 
       out.push_back(arg.value);
       continue;
     }
-    bool known = false;
-    for (const std::string& n : named) known |= n == arg.name->text;
+    bool known = false, axis = false;
+    for (const std::string& n : named) known |= n == arg.name->text, axis |= n == "axis";
+    if (axis && arg.name->text == "dim")
+      return Report(kArgName, arg.name->span, x.callee.text, arg.name->text)
+          .Help(fmt::format("write `axis = {}`", program_.TextOf(expr(arg.value).span)));
     if (!known)
       return Suggest(Report(kArgName, arg.name->span, x.callee.text, arg.name->text),
                      arg.name->text, named);
@@ -244,13 +247,37 @@ Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
   return Value(r, e.span);
 }
 
+// What other languages call what is written otherwise here.
+constexpr std::pair<std::string_view, const char*> kForeignFunctions[] = {
+    {"tile", "did you mean `tiles`? it is the whole range: `for k in tiles(K, BK)`"},
+    {"reversed", "`reversed(…)` stands only after `in`"},
+    {"zeros", "write `var x: f32[M, N] = 0`, or `zeros_like(y)`"},
+    {"ones", "write `var x: f32[M, N] = 1`, or `full_like(y, 1)`"},
+    {"full", "write `var x: f32[M, N] = v`, or `full_like(y, v)`"},
+    {"arange", "write `iota(n)`; a range variable's positions are `m.index`"},
+    {"load", "write `X[m, n]`"},
+    {"store", "write `Y[m, n] = x`"},
+    {"program_id", "write `parallel m in tiles(M, BM) { … }`"},
+    {"matmul", "write `a @ b`"},
+    {"mm", "write `a @ b`"},
+    {"bmm", "write `a @ b` of tiles of three dims"},
+    {"transpose", "write `x.T`"},
+    {"trans", "write `x.T`"},
+    {"concat", "write `join(a, b, axis = i)`"},
+    {"cat", "write `join(a, b, axis = i)`"},
+    {"stack", "write `join(a[None, :], b[None, :], axis = 0)`"},
+    {"clamp", "write `min(max(x, lo), hi)`"},
+    {"clip", "write `min(max(x, lo), hi)`"},
+    {"pow", "write a product, or `exp2(y * log2(x))`"},
+    {"mean", "write `sum(x, axis = i) / n`"},
+};
+
 // With what stands where the name was looked for: a near one, or a library module that has it.
 DiagBuilder Lowerer::UnknownFunction(Span at, const std::string& name,
                                      const std::vector<std::string>& names) {
   DiagBuilder report = Report(kUnknownFunction, at, name);
-  if (name == "tile")
-    return report.Help("did you mean `tiles`? it is the whole range: `for k in tiles(K, BK)`");
-  if (name == "reversed") return report.Help("`reversed(…)` stands only after `in`");
+  for (const auto& [foreign, help] : kForeignFunctions)
+    if (name == foreign) return report.Help(help);
   for (const std::string& module : program_.resolver.modules) {
     const auto text = program_.resolver(module);
     if (!text || text->text.find(fmt::format("\nfn {}(", name)) == std::string::npos) continue;

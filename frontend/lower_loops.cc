@@ -142,9 +142,17 @@ Result<LoopRange> Lowerer::Head(ExprId head) {
       return Report(kTileSize, expr(size).span, out.step);
     if (!expr(size).As<lang::IntExpr>()) out.size_name = program_.TextOf(expr(size).span);
   } else if (!range) {
+    std::string write = fmt::format("0..{}", program_.TextOf(e.span));
+    if (const auto* call = e.As<lang::CallExpr>(); call && call->callee.text == "range") {
+      const auto arg = [&](size_t i) { return program_.TextOf(expr(call->args[i].value).span); };
+      const size_t n = call->args.size();
+      write = n == 1 ? fmt::format("0..{}", arg(0)) : "lo..hi step s";
+      if (n == 2 || n == 3) write = fmt::format("{}..{}", arg(0), arg(1));
+      if (n == 3) write += fmt::format(" step {}", arg(2));
+    }
     return Report(kLoopRange, e.span,
                   "loops run over `lo..hi`, `tiles(n, B)` or `reversed` of one of them")
-        .Help(fmt::format("write `0..{}`", program_.TextOf(e.span)));
+        .Help(fmt::format("write `{}`", write));
   }
   if (range) {
     TRY(out.lo, bound(range->lo));

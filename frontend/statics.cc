@@ -231,6 +231,56 @@ Result<Constant> CheckedValue(const std::string& name, const ConstValue& v, DTyp
   return diags.Report(kValueKind, at, name, Spelling(dtype), ToText(v));
 }
 
+namespace {
+
+// What a tune is: given, or its default; of the kind of its default, and in its set.
+Result<Constant> TuneValue(const Signature& sig, const lang::TuneStmt& tune, const Values& values,
+                           const lang::Ast& ast, ConstEval& eval, DiagSink& diags) {
+  const std::string& name = tune.name.text;
+  const auto given = values.find(name);
+  Result<Constant> value =
+      given != values.end() ? Result<Constant>(ToConstant(given->second))
+                            : eval.Eval(tune.value, fmt::format("the default of tune `{}`", name));
+  if (!value.ok()) return value;
+  if (value->is_int()) value->integer_only = true;
+  if (given != values.end()) {
+    // A tune keeps the kind of its default.
+    const TuneInfo* info = sig.tune(name);
+    const bool wants_bool =
+        info->default_value && std::holds_alternative<bool>(*info->default_value);
+    const bool wants_int =
+        info->default_value && std::holds_alternative<int64_t>(*info->default_value);
+    if ((wants_bool && !value->is_bool()) || (wants_int && !value->is_int())) {
+      return diags.Report(kValueKind, info->at, name, wants_bool ? "a bool" : "an integer",
+                          ToText(value->value));
+    }
+  }
+  if (tune.set.valid()) {
+    const Result<std::vector<Constant>> set = eval.EvalSet(tune.set, name);
+    if (!set.ok()) return DiagSink::Propagate();
+    bool found = false;
+    for (const Constant& c : *set)
+      found |= c.is_bool() == value->is_bool() && c.as_double() == value->as_double();
+    if (!found) {
+      DiagBuilder report = diags.Report(kTuneNotInSet, tune.name.span, name, ToText(value->value));
+      report.Label(ast.expr(tune.set).span, "the set");
+      if (given == values.end()) report.Note("this is its default");
+      // The nearest member on either side, for help.
+      const Constant* nearest = nullptr;
+      for (const Constant& c : *set)
+        if (!nearest || std::fabs(c.as_double() - value->as_double()) <
+                            std::fabs(nearest->as_double() - value->as_double()))
+          nearest = &c;
+      if (nearest)
+        report.Help(fmt::format("the nearest member is `{}={}`", name, ToText(nearest->value)));
+      return report;
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
 Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig, ItemRef ref,
                                const Values& values, DiagSink& diags) {
   const lang::Ast& ast = program.modules[ref.module].ast;
@@ -280,51 +330,9 @@ Result<Statics> ResolveStatics(const ProgramData& program, const Signature& sig,
   for (lang::StmtId id : ast.block(kernel.body).stmts) {
     const auto* tune = ast.stmt(id).As<lang::TuneStmt>();
     if (!tune || diags.errors() > before) continue;
-    const std::string& name = tune->name.text;
     ConstEval eval(program, ref.module, env, diags);
-    const auto given = values.find(name);
-    Result<Constant> value =
-        given != values.end()
-            ? Result<Constant>(ToConstant(given->second))
-            : eval.Eval(tune->value, fmt::format("the default of tune `{}`", name));
-    if (!value.ok()) continue;
-    if (value->is_int()) value->integer_only = true;
-    if (given != values.end()) {
-      // A tune keeps the kind of its default.
-      const TuneInfo* info = sig.tune(name);
-      const bool wants_bool =
-          info->default_value && std::holds_alternative<bool>(*info->default_value);
-      const bool wants_int =
-          info->default_value && std::holds_alternative<int64_t>(*info->default_value);
-      if ((wants_bool && !value->is_bool()) || (wants_int && !value->is_int())) {
-        diags.Report(kValueKind, info->at, name, wants_bool ? "a bool" : "an integer",
-                     ToText(value->value));
-        continue;
-      }
-    }
-    if (tune->set.valid()) {
-      const Result<std::vector<Constant>> set = eval.EvalSet(tune->set, name);
-      if (!set.ok()) continue;
-      bool found = false;
-      for (const Constant& c : *set)
-        found |= c.is_bool() == value->is_bool() && c.as_double() == value->as_double();
-      if (!found) {
-        DiagBuilder report =
-            diags.Report(kTuneNotInSet, tune->name.span, name, ToText(value->value));
-        report.Label(ast.expr(tune->set).span, "the set");
-        if (given == values.end()) report.Note("this is its default");
-        // The nearest member on either side, for help.
-        const Constant* nearest = nullptr;
-        for (const Constant& c : *set)
-          if (!nearest || std::fabs(c.as_double() - value->as_double()) <
-                              std::fabs(nearest->as_double() - value->as_double()))
-            nearest = &c;
-        if (nearest)
-          report.Help(fmt::format("the nearest member is `{}={}`", name, ToText(nearest->value)));
-        continue;
-      }
-    }
-    out.values[name] = *value;
+    const Result<Constant> value = TuneValue(sig, *tune, values, ast, eval, diags);
+    if (value.ok()) out.values[tune->name.text] = *value;
   }
   for (const auto& [name, c] : out.values) {
     if (c.is_int()) out.integers[name] = c.as_int();

@@ -122,6 +122,13 @@ void Finish(Tile& out, std::span<const double> p, bool contracts = false);
 void JoinUndecided(Tile& out, std::span<const Tile* const> operands);
 
 // Elementwise rows, constants excepted; `op` for its attributes.
+inline bool IsWide(DType d) { return d == DType::kF64; }
+// Unsigned values of 64 bits are kept as the signed ones of the same bits.
+inline double IntAsDouble(DType d, int64_t n) {
+  return d == DType::kU64 ? static_cast<double>(static_cast<uint64_t>(n)) : static_cast<double>(n);
+}
+void Cast(const Tile& a, Tile& out);     // interpret_cast.cc
+void Bitcast(const Tile& a, Tile& out);  // likewise
 void EvalElementwise(const Op& op, std::span<const Tile* const> operands, Tile& out);
 // interpret_shape.cc
 void EvalConstant(const Op& op, Tile& out);

@@ -23,4 +23,8 @@ inline constexpr int64_t kPortableClusterCtas = 8;    // CTAs of a cluster that 
                                                       // clusters launches
 inline constexpr int64_t kBarrierBytes = 8;           // of an mbarrier
 
+// Not the manual's, and of every GPU that has been measured (docs/machine.md):
+inline constexpr int64_t kLineBytes = 128;   // that the L2 answers with
+inline constexpr int64_t kSectorBytes = 32;  // that it reads and writes
+
 }  // namespace tilec::ir::isa

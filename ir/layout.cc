@@ -264,7 +264,8 @@ int64_t RowsOfParts(const Layout& layout, int parts) {
   return held <= rows ? rows : 0;
 }
 
-std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first) {
+std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first,
+                                           int64_t columns) {
   if (from.rank != to.rank || from.rank == 0 || from.thread != to.thread) return std::nullopt;
   std::map<std::vector<int64_t>, int> at;
   for (int64_t q = 0; q < from.regs(); ++q) at[from.RegCoord(q)] = static_cast<int>(q);
@@ -272,9 +273,10 @@ std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to,
   for (int64_t r = 0; r < to.regs(); ++r) {
     std::vector<int64_t> want = to.RegCoord(r);
     want.back() += first;
+    const bool inside = want.back() < columns;
     const auto it = at.find(want);
-    if (it == at.end()) return std::nullopt;
-    map.push_back(it->second);
+    if (inside && it == at.end()) return std::nullopt;
+    map.push_back(inside ? it->second : -1);
   }
   return map;
 }

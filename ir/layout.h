@@ -105,8 +105,10 @@ std::optional<Layout> FoursOf(const Layout& pairs);
 // The first `width` columns of a layout whose registers alone tell panels of that width apart.
 Layout ColumnsLayout(const Layout& layout, int64_t width);
 // The same for columns [first, first + width) of `from`, width being `to`'s last extent: threads
-// stay, each register of `to` is one of `from`.
-std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first);
+// stay, each register of `to` is one of `from`. −1: the tile's `columns`, whole eights, end before
+// (the last slice of cluster_reduce may be shorter).
+std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first,
+                                           int64_t columns = INT64_MAX);
 
 // Runs of consecutive threads, `parts` of them of equal length: if run p holds rows (dim 0)
 // [p·n, (p+1)·n) and nobody else does, n; else 0.

@@ -6,282 +6,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <limits>
 #include <map>
 
 #include "ir/diagnostics.h"
 #include "ir/text.h"
+#include "ir/text_reader.h"
 
 namespace tilec::ir {
 namespace {
 
 constexpr int kMaxDepth = 100;  // nested regions
-constexpr int64_t kMaxRank = 16;
-constexpr int64_t kMaxExtent = int64_t{1} << 31;
-constexpr int64_t kMaxElements = int64_t{1} << 40;
-constexpr size_t kMaxExprText = 4096;
 constexpr size_t kMaxText = size_t{1} << 28;
 
-bool IsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+struct Parser : TextReader {
+  Parser(std::string_view text, DiagSink& diags, int32_t file)
+      : TextReader{.text = text, .diags = diags, .file = file} {}
 
-struct Parser {
-  std::string_view text;
-  DiagSink& diags;
-  int32_t file;
-  size_t pos = 0;
   Function fn;
   std::map<std::string, ValueId, std::less<>> values;
-
-  // ---- places and errors
-  Span At(size_t begin, size_t end) const {
-    if (file < 0) return {};
-    return {file, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::max(end, begin + 1))};
-  }
-  template <typename... Args>
-  DiagBuilder Error(const DiagDef& def, size_t begin, size_t end, const Args&... args) {
-    DiagBuilder report = diags.Report(def, At(begin, end), args...);
-    if (file < 0) {
-      const std::string_view before = text.substr(0, std::min(begin, text.size()));
-      const size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0
-      const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-      const size_t stop = std::min(text.find('\n', line_start), text.size());
-      report.Place(fmt::format("IR text, line {}, column {}", line, begin - line_start + 1));
-      report.Note(std::string(text.substr(line_start, std::min<size_t>(stop - line_start, 160))));
-    }
-    return report;
-  }
-  DiagBuilder Syntax(std::string_view message) { return Error(kIrSyntax, pos, pos + 1, message); }
-  DiagBuilder Expected(std::string_view what) {
-    Skip();
-    if (pos >= text.size())
-      return Syntax(fmt::format("expected {}, found the end of the text", what));
-    size_t stop = pos + 1;
-    if (IsWord(text[pos]))
-      while (stop < text.size() && IsWord(text[stop]) && stop - pos < 40) ++stop;
-    return Syntax(fmt::format("expected {}, found `{}`", what, text.substr(pos, stop - pos)));
-  }
-
-  // ---- tokens
-  void Skip() {
-    while (pos < text.size()) {
-      if (std::isspace(static_cast<unsigned char>(text[pos]))) {
-        ++pos;
-      } else if (text.substr(pos, 2) == "//") {
-        pos = std::min(text.find('\n', pos), text.size());
-      } else {
-        return;
-      }
-    }
-  }
-  bool Eat(std::string_view token) {
-    Skip();
-    if (text.substr(pos, token.size()) != token) return false;
-    if (IsWord(token.back()) && pos + token.size() < text.size() &&
-        IsWord(text[pos + token.size()]))
-      return false;
-    pos += token.size();
-    return true;
-  }
-  Result<> Expect(std::string_view token) {
-    if (Eat(token)) return Done();
-    return Expected(fmt::format("`{}`", token));
-  }
-  Result<std::string> Word(std::string_view what) {
-    Skip();
-    const size_t begin = pos;
-    while (pos < text.size() && IsWord(text[pos])) ++pos;
-    if (pos == begin) return Expected(what);
-    return std::string(text.substr(begin, pos - begin));
-  }
-  Result<int64_t> Int(std::string_view what) {
-    Skip();
-    int64_t v = 0;
-    auto [end, err] = std::from_chars(text.data() + pos, text.data() + text.size(), v);
-    if (err == std::errc::result_out_of_range)
-      return Syntax(fmt::format("{} does not fit 64 bits", what));
-    if (err != std::errc()) return Expected(what);
-    pos = static_cast<size_t>(end - text.data());
-    return v;
-  }
-  Result<int64_t> IntIn(std::string_view what, int64_t lo, int64_t hi) {
-    Skip();
-    const size_t begin = pos;
-    TRY(const int64_t v, Int(what));
-    if (v < lo || v > hi)
-      return Error(kIrSyntax, begin, pos,
-                   fmt::format("{} is {}; it must be {} … {}", what, v, lo, hi));
-    return v;
-  }
-  Result<std::vector<int64_t>> Ints(std::string_view what) {
-    TRY_VOID(Expect("["));
-    std::vector<int64_t> out;
-    if (Eat("]")) return out;
-    do {
-      TRY(const int64_t v, Int(what));
-      out.push_back(v);
-    } while (Eat(","));
-    TRY_VOID(Expect("]"));
-    return out;
-  }
-  Result<std::string> String() {
-    TRY_VOID(Expect("\""));
-    std::string out;
-    for (; pos < text.size() && text[pos] != '"' && text[pos] != '\n'; ++pos) {
-      if (text[pos] != '\\') {
-        out += text[pos];
-        continue;
-      }
-      if (++pos >= text.size()) break;
-      if (text[pos] == 'n') {
-        out += '\n';
-      } else if (text[pos] == 'x') {
-        unsigned code = 0;
-        const char* from = text.data() + pos + 1;
-        const char* stop = text.data() + std::min(text.size(), pos + 3);
-        auto [end, err] = std::from_chars(from, stop, code, 16);
-        if (err != std::errc() || end != from + 2) return Syntax("a \\x escape has two digits");
-        out += static_cast<char>(code);
-        pos += 2;
-      } else {
-        out += text[pos];
-      }
-    }
-    if (pos >= text.size() || text[pos] != '"') return Syntax("the string is not closed");
-    ++pos;
-    return out;
-  }
-  // Raw text up to one of `stops` outside parentheses, or the end of the line.
-  Result<Expr> ExprUntil(std::string_view stops) {
-    Skip();
-    const size_t begin = pos;
-    int depth = 0;
-    for (; pos < text.size() && text[pos] != '\n' && text.substr(pos, 2) != "//"; ++pos) {
-      const char c = text[pos];
-      if (depth == 0 && stops.find(c) != std::string_view::npos) break;
-      if (c == '(') ++depth;
-      if (c == ')') --depth;
-    }
-    if (pos - begin > kMaxExprText)
-      return Error(kIrLimit, begin, pos, "length of an expression", pos - begin, kMaxExprText);
-    std::optional<Expr> e = ParseExpr(text.substr(begin, pos - begin));
-    if (!e) return Error(kIrSyntax, begin, pos, "expected an expression over dims");
-    return std::move(*e);
-  }
-
-  // ---- types and attributes
-  Result<DType> ParseDType() {
-    Skip();
-    const size_t begin = pos;
-    TRY(const std::string word, Word("a type"));
-    const std::optional<DType> d = DTypeFromSpelling(word);
-    if (!d) return Error(kIrType, begin, pos, fmt::format("there is no element type `{}`", word));
-    return *d;
-  }
-  Result<std::vector<int64_t>> Shape() {
-    const size_t begin = pos;
-    TRY(std::vector<int64_t> shape, Ints("an extent"));
-    if (static_cast<int64_t>(shape.size()) > kMaxRank)
-      return Error(kIrLimit, begin, pos, "rank", shape.size(), kMaxRank);
-    int64_t elements = 1;
-    for (int64_t d : shape) {
-      if (d < 1 || d > kMaxExtent)
-        return Error(kIrType, begin, pos,
-                     fmt::format("an extent is {}; it must be 1 … {}", d, kMaxExtent));
-      elements *= d;
-      if (elements > kMaxElements)
-        return Error(kIrLimit, begin, pos, "elements of a tile", elements, kMaxElements);
-    }
-    return shape;
-  }
-  Result<Type> ParseSmem() {
-    TRY(const DType d, ParseDType());
-    Skip();
-    TRY(std::vector<int64_t> shape, Shape());
-    Type t = Type::Smem(d, std::move(shape), {});
-    struct Field {
-      const char* name;
-      int64_t lo, hi;
-    };
-    int64_t field[5] = {};
-    constexpr Field kFields[] = {{"rows", 1, kMaxExtent},
-                                 {"cols", 1, kMaxExtent},
-                                 {"panel", 1, kMaxExtent},
-                                 {"swizzle", 0, 128},
-                                 {"depth", 1, 1 << 20}};
-    for (int i = 0; i < 5; ++i) {
-      TRY_VOID(Expect(","));
-      TRY_VOID(Expect(kFields[i].name));
-      TRY_VOID(Expect("="));
-      TRY(field[i], IntIn(kFields[i].name, kFields[i].lo, kFields[i].hi));
-    }
-    TRY_VOID(Expect(">"));
-    t.smem = {field[0], field[1], field[2], static_cast<int>(field[3])};
-    t.depth = field[4];
-    return t;
-  }
-  Result<Type> ParseType() {
-    if (Eat("counter")) return Type::Counter();
-    if (Eat("mbar")) {
-      TRY_VOID(Expect("<"));
-      TRY(const int64_t depth, IntIn("depth", 1, 1 << 20));
-      TRY_VOID(Expect(">"));
-      return Type::Mbar(depth);
-    }
-    if (Eat("tensor")) {
-      TRY_VOID(Expect("<"));
-      TRY(const DType d, ParseDType());
-      TRY_VOID(Expect(","));
-      TRY(const int64_t rank, IntIn("rank", 0, kMaxRank));
-      TRY_VOID(Expect(">"));
-      return Type::Tensor(d, rank);
-    }
-    if (Eat("smem")) {
-      TRY_VOID(Expect("<"));
-      return ParseSmem();
-    }
-    TRY(const DType d, ParseDType());
-    Type t = Type::Scalar(d);
-    Skip();
-    if (pos < text.size() && text[pos] == '[') {
-      TRY(t.shape, Shape());
-    }
-    if (Eat("#")) {
-      TRY(const int64_t id, IntIn("layout", 0, std::numeric_limits<int32_t>::max()));
-      if (id >= fn.layouts.size())
-        return Error(kIrType, pos - 1, pos,
-                     fmt::format("there is no layout #{} in the table at the top", id));
-      t.layout = LayoutId(static_cast<int32_t>(id));
-    }
-    return t;
-  }
-  Result<AttrValue> ParseAttr() {
-    Skip();
-    if (pos < text.size() && text[pos] == '"') {
-      TRY(std::string s, String());
-      return AttrValue(std::move(s));
-    }
-    if (pos < text.size() && text[pos] == '[') {
-      TRY(std::vector<int64_t> v, Ints("an integer"));
-      return AttrValue(std::move(v));
-    }
-    const size_t begin = pos;
-    while (pos < text.size() && (IsWord(text[pos]) || text[pos] == '-' || text[pos] == '+')) ++pos;
-    const std::string_view token = text.substr(begin, pos - begin);
-    const char* end = token.data() + token.size();
-    if (token.find_first_of(".enEN") == std::string_view::npos) {
-      int64_t v = 0;
-      auto [stop, err] = std::from_chars(token.data(), end, v);
-      if (err == std::errc() && stop == end) return AttrValue(v);
-    } else {
-      double v = 0;
-      auto [stop, err] = std::from_chars(token.data(), end, v);
-      if (err == std::errc() && stop == end) return AttrValue(v);
-    }
-    pos = begin;
-    return Expected("an attribute's value");
-  }
 
   // ---- values
   Result<std::string> ValueName() {
@@ -413,6 +156,7 @@ struct Parser {
     if (!layout)
       return Error(kIrSyntax, begin, pos, "expected a layout such as `t(32:1*1) r(2:0*1)`");
     fn.layouts.Add(std::move(*layout));
+    layouts = static_cast<int64_t>(fn.layouts.size());
     return Done();
   }
   Result<> ParseParam() {
@@ -524,6 +268,7 @@ struct Parser {
   }
   Result<Function> ParseOne() {
     fn = Function();
+    layouts = 0;
     values.clear();
     TRY_VOID(Expect("func"));
     TRY_VOID(Expect("@"));
@@ -563,7 +308,7 @@ struct Parser {
 }  // namespace
 
 Result<Module> ParseModule(std::string_view text, DiagSink& diags, int32_t file) {
-  Parser p{text, diags, file, 0, {}, {}};
+  Parser p(text, diags, file);
   if (text.size() > kMaxText)
     return diags.Report(kIrLimit, {}, "bytes of IR text", text.size(), kMaxText);
   Module module;

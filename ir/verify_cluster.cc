@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ir/diagnostics.h"
-#include "ir/slice_map.h"
+#include "ir/layout.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -87,8 +87,8 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
                 fmt::format("operand 1 is {}; {}{} parts of {}", Show(smem),
                             slices > 0 ? "" : "1 or ", parts, Show(tile)));
   for (int64_t p = 0; p < slices; ++p)
-    if (!SliceMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout], p * Out(op).shape.back(),
-                  tile.shape.back()))
+    if (!ColumnsMap(fn_.layouts[tile.layout], fn_.layouts[Out(op).layout], p * Out(op).shape.back(),
+                    tile.shape.back()))
       return Fail(kVerifyType, op,
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));

@@ -1,12 +1,16 @@
-// What the three files of the verifier share. Included by ir/verify*.cc only.
+// What the files of the verifier share: each has the rules of one kind of thing, all of them
+// members of one class that walks a function once. Included by ir/verify*.cc only.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/diagnostics.h"
@@ -14,6 +18,13 @@
 #include "ir/text.h"
 
 namespace tilec::ir::verify_internal {
+
+inline bool OneOf(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+inline bool IsBool(DType d) { return d == DType::kBool; }
+inline bool IsNumeric(DType d) { return !IsBool(d); }
+inline bool IsFp8(DType d) { return d == DType::kE4M3 || d == DType::kE5M2; }
 
 // Where an op stands, as far as the rules ask.
 struct Scope {
@@ -36,7 +47,7 @@ class Verifier {
   static constexpr int kMaxReports = 8;
   static constexpr int kMaxDepth = 150;
 
-  // verify.cc: header, structure, dominance, arity
+  // verify.cc: structure, dominance, arity; verify_header.cc
   bool CheckHeader();
   bool CheckParam(const Param& p);
   bool CheckMap(size_t index);
@@ -49,7 +60,7 @@ class Verifier {
   bool CheckYield(const Op& op, size_t region, const std::vector<ValueId>& targets, size_t leading,
                   const char* what);
 
-  // verify_tile_types.cc: ops of ops.def
+  // verify_tile_types.cc, verify_elementwise.cc, verify_access.cc: ops of ops.def
   bool CheckTypes(const Op& op, const Scope& scope);
   bool CheckElementwise(const Op& op);
   bool CheckConstant(const Op& op);
@@ -80,7 +91,7 @@ class Verifier {
   bool CheckAtomicKind(const Op& op, DType d);
   bool CheckCombines(const Op& op, DType d);
 
-  // verify_warp_types.cc: ops of warp_ops.def
+  // verify_warp_types.cc, verify_warp_memory.cc: ops of warp_ops.def
   bool CheckWarpTypes(const Op& op, const Scope& scope);
   bool CheckSmemAlloc(const Op& op);
   bool CheckSmemAccess(const Op& op);

@@ -220,6 +220,10 @@ void ParseState::Unexpected(const SyntaxError& error) {
   if (expected.Only({K::kLParen}) || expected.Only({K::kLParen, K::kLess}) ||
       expected.Only({K::kLParen, K::kLess, K::kAssign}))
     report.Help("parameters and arguments stand in round brackets: `(x: f32)`, `()`");
+  if (token.kind == K::kWhere && expected.Operand())
+    report.Help("to choose element by element, write `select(c, a, b)`");
+  if (token.kind == K::kColon && expected.Operator() && expected.Has(K::kRBracket))
+    report.Help("a part of a dim is written `lo..hi`");
   if (token.kind == K::kNone) report.Help("`None` adds a dim in an index only: `m[:, None]`");
   if (token.kind == K::kLParen && previous.kind == K::kFor)
     report.Help("write `for k in 0..n { ... }`");
@@ -401,6 +405,7 @@ bool ParseState::ExplainInside(const SyntaxError& error) {
 bool ParseState::ExplainStatement(const SyntaxError& error) {
   const Expected expected(error.expected);
   const Token& token = At(error.lookahead);
+  const Token& previous = At(error.lookahead - 1);
   const Token& head = At(StatementHead(error.lookahead));
   if (expected.Has(K::kEnd) || expected.Has(K::kAddAssign)) {
     // `elif` may follow a `}` directly.
@@ -435,8 +440,17 @@ bool ParseState::ExplainStatement(const SyntaxError& error) {
     // After an operand an operator is no new statement.
     if (IsBinary(token.kind) || token.kind == K::kComma || token.kind == K::kColon) return false;
     DiagBuilder report = diags_.Report(kStatementNotEnded, token.span, Describe(error.lookahead));
-    report.Help(expected.Operator() ? "write an operator, a `;` or a new line before it"
-                                    : "write a `;` or a new line before it");
+    const bool method = token.kind == K::kLParen && previous.kind == K::kName &&
+                        At(error.lookahead - 2).kind == K::kDot;
+    if (method)
+      report.Help(
+          fmt::format("functions stand in front of what they take: `{}(x)`", Text(previous)));
+    else if (token.kind == K::kIf)
+      report.Help(
+          "write `if c { a } else { b }`, or `select(c, a, b)` to choose element by element");
+    else
+      report.Help(expected.Operator() ? "write an operator, a `;` or a new line before it"
+                                      : "write a `;` or a new line before it");
     return true;
   }
   return false;

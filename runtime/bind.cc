@@ -160,7 +160,7 @@ class Binder {
     }
     for (size_t i = 0; i < v.dims.size(); ++i) CheckDim(t, v, i);
     const std::vector<int64_t> strides = EffectiveStrides(v);
-    if (!t.strided_any && !v.dims.empty() && v.dims.back() > 1 && strides.back() != 1)
+    if (!v.dims.empty() && !LiesDense(t, v.dims.back(), strides.back()))
       Error(kNotContiguous, t.name, v.strides.back())
           .Help(fmt::format("write `{}: {}[…] strided(any)` in the signature, or copy the tensor",
                             t.name, t.dtype));
@@ -179,20 +179,13 @@ class Binder {
       if (v.strides[i] < 0)
         Error(kNegativeExtent, "stride of dim", i, t.name, v.strides[i])
             .Help("copy a reversed view into a new tensor");
-      if (v.strides[i] == 0 && extent > 1 && t.direction != backend::Direction::kIn)
-        Error(kOverlappingOutput, i, t.name, extent);
+      if (Overlaps(extent, v.strides[i], t.direction)) Error(kOverlappingOutput, i, t.name, extent);
     }
     const Expr& e = t.dims[i];
     if (e.op == Expr::Op::kName) Bind(e.name, extent, {&t, static_cast<int>(i)});
   }
 
-  bool MayBeWide(const Expr& dim) const {
-    if (!sig_.wide) return true;
-    const std::vector<std::string> names = NamesIn(dim);
-    return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-      return std::find(sig_.wide->begin(), sig_.wide->end(), name) != sig_.wide->end();
-    });
-  }
+  bool MayBeWide(const Expr& dim) const { return !sig_.wide || IsWideDim(dim, *sig_.wide); }
 
   // Every division exact?
   bool Exact(const Expr& e) const {

@@ -1,4 +1,4 @@
-// How a scalar of a launch becomes bytes.
+// How a scalar of a launch becomes bytes, and which dims may be large.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan_parts.h"
@@ -35,6 +35,13 @@ uint16_t ToF16(double d) {
 }
 
 }  // namespace
+
+bool IsWideDim(const Expr& dim, const std::vector<std::string>& wide) {
+  const std::vector<std::string> names = NamesIn(dim);
+  return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::find(wide.begin(), wide.end(), name) != wide.end();
+  });
+}
 
 bool PackScalar(const ScalarValue& value, std::string_view t, KernelArg* arg) {
   const double d = std::holds_alternative<double>(value)

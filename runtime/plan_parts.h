@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "backend/kernel_image.h"
 #include "runtime/launch.h"
 
 namespace tilec::runtime {
@@ -23,6 +26,17 @@ constexpr uint64_t kWorkAlign = 256;  // bytes; of each tensor of the work
 
 // Is `given` what `wanted` says, perhaps under another name?
 bool AcceptsDType(std::string_view wanted, std::string_view given);
+
+// What both say of one dim of a tensor. May a dim be 2^31 or more? If all of its names are `wide`.
+bool IsWideDim(const Expr& dim, const std::vector<std::string>& wide);
+// Would elements of an output lie on top of each other?
+inline bool Overlaps(int64_t extent, int64_t stride, backend::Direction direction) {
+  return stride == 0 && extent > 1 && direction != backend::Direction::kIn;
+}
+// Do elements of the last dim lie side by side, where they must?
+inline bool LiesDense(const backend::TensorArg& arg, int64_t last_extent, int64_t last_step) {
+  return arg.strided_any || last_extent <= 1 || last_step == 1;
+}
 
 // `value` as an argument of type `dtype`; false if it is none.
 bool PackScalar(const ScalarValue& value, std::string_view dtype, KernelArg* arg);

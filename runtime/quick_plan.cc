@@ -112,11 +112,7 @@ QuickPlanner::Tensor QuickPlanner::Number(const TensorArg& arg) {
     t.names.push_back(named ? SlotOf(e.name) : -1);
     t.dims.push_back(Compile(e));
     t.steps.push_back(SlotOf(StrideName(arg.name, i)));
-    const std::vector<std::string> names = NamesIn(e);
-    t.wide.push_back(
-        !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-          return std::find(image_.wide.begin(), image_.wide.end(), name) != image_.wide.end();
-        }));
+    t.wide.push_back(IsWideDim(e, image_.wide));
   }
   return t;
 }
@@ -164,13 +160,11 @@ bool QuickPlanner::BindTensor(size_t i, const GivenTensor& given) {
     const int64_t extent = given.dims[d];
     if (extent < 0 || (extent > INT32_MAX && !t.wide[d])) return false;
     if (!given.strides.empty() &&
-        (given.strides[d] < 0 ||
-         (given.strides[d] == 0 && extent > 1 && arg.direction != backend::Direction::kIn)))
+        (given.strides[d] < 0 || Overlaps(extent, given.strides[d], arg.direction)))
       return false;
     if (t.names[d] >= 0 && !Bind(t.names[d], extent)) return false;
   }
-  if (!arg.strided_any && rank > 0 && given.dims.back() > 1 && given.steps.back() != 1)
-    return false;
+  if (rank > 0 && !LiesDense(arg, given.dims.back(), given.steps.back())) return false;
   for (size_t d = 0; d < rank; ++d) Set(t.steps[d], given.steps[d]);
   data_[i] = given.data;
   elements_[i] = Elements(given.dims);

@@ -154,14 +154,7 @@ void MergeOps(Extraction* loop, int first, int second, int named) {
   op.smem_bytes = b.smem_bytes;
   op.tmem_columns = b.tmem_columns;
   op.uses = a.uses;
-  for (const UnitUse& use : b.uses) {
-    auto same = std::find_if(op.uses.begin(), op.uses.end(),
-                             [&](const UnitUse& u) { return u.unit == use.unit; });
-    if (same != op.uses.end())
-      same->cycles += use.cycles;
-    else
-      op.uses.push_back(use);
-  }
+  for (const UnitUse& use : b.uses) AddUse(&op, use);
 
   // Pins move along; one that ties the two together has nothing left to say.
   const std::string kept = g->ops[named].name, lost = g->ops[gone].name;

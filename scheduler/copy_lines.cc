@@ -16,10 +16,6 @@ namespace tilec::scheduler {
 
 namespace {
 
-// Of a line more that a row touches with whole sectors: it is asked for, but not delivered twice.
-// (H200, 64x8192x8208 and its turned forms in 64x128: 38.4 to 39.7 us, 36 said without, 41 with
-// all of it; 34.2 to 37.1 of 8192.)
-constexpr double kOfWholeSectors = 0.5;
 constexpr int64_t kRowsOfAtom = 8;  // a part of a swizzled tile begins at a whole atom
 
 const ir::Type* CopiedTile(const ir::Function& fn, const ir::Op& op) {
@@ -141,7 +137,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     boxes += bytes * static_cast<double>(panels) / static_cast<double>(tile->shape.back());
     const double rows = bytes / static_cast<double>(columns);
     const double lines_of = touched * rows * std::ceil(static_cast<double>(columns) / row);
-    lines += cut ? lines_of * kLineBytes : bytes * (1 + kOfWholeSectors * (touched - 1));
+    lines += cut ? lines_of * kLineBytes : bytes * (1 + model.whole_sector_share * (touched - 1));
     const double said = UnitCycles(fn, op, target, /*for_all=*/true);
     const double line = cut ? model.cut_line_cycles : model.line_cycles;
     by_bytes += said;

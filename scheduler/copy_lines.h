@@ -14,6 +14,7 @@
 #include <string>
 
 #include "ir/function.h"
+#include "ir/isa.h"
 #include "ir/target.h"
 #include "support/expr.h"
 
@@ -22,8 +23,8 @@ namespace tilec::scheduler {
 // By tensor: a power of two of bytes, at whose multiples its rows begin. Left out: at whole lines.
 using RowStarts = std::map<std::string, int64_t>;
 
-constexpr int64_t kLineBytes = 128;   // that the L2 answers with (docs/machine.md)
-constexpr int64_t kSectorBytes = 32;  // that it reads and writes
+using ir::isa::kLineBytes, ir::isa::kSectorBytes;
+
 // Do rows of some tensor that `fn` copies tiles of begin amid a line?
 bool CutsLines(const ir::Function& fn, const RowStarts& starts);
 

@@ -9,6 +9,7 @@
 
 #include "ir/arms.h"
 #include "ir/isa.h"
+#include "ir/loop_plan.h"
 #include "ir/queries.h"
 #include "ir/row_classes.h"
 #include "scheduler/body_facts.h"
@@ -71,8 +72,8 @@ class Extractor {
       }
       if (!op.regions.empty()) return diags_.Report(kLoopShape, op.at, ir::Info(op.kind).mnemonic);
       if (op.kind == OpKind::kPrint || op.kind == OpKind::kAssert || IsFree(op.kind)) continue;
-      const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
-      if (fn_.type(shape).rank() == 0) continue;  // scalars ride along
+      // Who reads a scalar computes it. What is seen in memory is done once, by one.
+      if (IsScalar(fn_, op) && (!IsMemory(op.kind) || ir::IsReplicated(fn_, op))) continue;
       Take(id);
     }
     FindReplicated();
@@ -84,7 +85,8 @@ class Extractor {
     for (OpId id : order_) AddEdges(id);
     AddOrder();
     const bool idle = std::all_of(order_.begin(), order_.end(), [&](OpId id) {
-      return arms_.count(id) > 0 && graph_.ops[instances_[id][0]].issue <= 1;
+      if (arms_.count(id) == 0) return IsScalar(fn_, fn_.ops[id]);
+      return graph_.ops[instances_[id][0]].issue <= 1;
     });
     if (idle) return diags_.Report(kLoopEmpty, loop_.at, fn_.name);
     return Extraction{std::move(graph_), std::move(origins_)};
@@ -321,8 +323,7 @@ class Extractor {
       if (op.kind == OpKind::kYield || op.kind == OpKind::kPrint || op.kind == OpKind::kAssert ||
           IsFree(op.kind) || costed_.count(id) > 0)
         continue;
-      const ValueId shape = op.results.empty() ? op.operands[1] : op.results[0];
-      if (fn_.type(shape).rank() == 0) continue;
+      if (IsScalar(fn_, op)) continue;
       const GraphOp g = CostedOp(Cost(op), WorkOf(op), op.at);
       Spent one;
       one.cycles = g.async || g.variable_latency ? g.latency : g.issue;

@@ -269,6 +269,15 @@ int Graph::FindUnit(std::string_view unit_name) const {
   return -1;
 }
 
+void AddUse(GraphOp* op, const UnitUse& use) {
+  const auto same = std::find_if(op->uses.begin(), op->uses.end(),
+                                 [&](const UnitUse& u) { return u.unit == use.unit; });
+  if (same != op->uses.end())
+    same->cycles += use.cycles;
+  else
+    op->uses.push_back(use);
+}
+
 Result<> CheckGraph(const Graph& graph, DiagSink& diags) { return Checker(graph, diags).Run(); }
 
 // FNV-1a, 64 bits.

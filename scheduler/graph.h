@@ -116,6 +116,9 @@ struct Graph {
   int FindUnit(std::string_view unit_name) const;
 };
 
+// The op works that much longer on the unit: an op that used one twice would have no place at all.
+void AddUse(GraphOp* op, const UnitUse& use);
+
 // Text form, documented in docs/scheduler.md; printing then parsing is the identity.
 std::string ToText(const Graph& graph);
 Result<Graph> ParseGraph(std::string_view text, int32_t file, DiagSink& diags);

@@ -89,17 +89,15 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 }
 
 // Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
-// time, however many slots there are. (H200, 736x8x1608 in 64x16x128 and 32x16x128: 700 cycles a
-// turn.)
+// time, however many slots there are.
 int64_t LeastBrought(const Extraction& extraction, const ir::LayoutPlan& plan,
                      const ir::Target& target) {
-  constexpr int64_t kOnTheirWay = 3;
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
       if (step.kind != StepKind::kOp) continue;
       const auto load = plan.loads.find(step.op);
       if (load != plan.loads.end() && load->second.threads)
-        return target.model.slot_cycles / kOnTheirWay;
+        return target.model.slot_cycles / target.model.brought_turns;
     }
   return 0;
 }
@@ -214,8 +212,11 @@ bool Meets(OpKind kind) {
 class Outside {
  public:
   Outside(const Function& fn, const ir::Target& target, const ir::WorkCount& work,
-          double warpgroups)
-      : fn_(fn), target_(target), work_(work), warpgroups_(warpgroups) {
+          const LaunchShape& shape)
+      : fn_(fn),
+        target_(target),
+        work_(work),
+        warpgroups_(shape.warpgroups > 0 ? shape.warpgroups : CutWarpgroups(fn, target)) {
     for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
     for (OpId id : fn.blocks[fn.body].ops)
       if (fn.ops[id].kind == OpKind::kParallel) cluster_ = fn.ops[id].i("cluster", 1);
@@ -263,18 +264,22 @@ class Outside {
     const bool ahead = largest <= kAhead * ir::ThreadsFor(largest, target_.lowering);
     waiting_ = ahead;
     cycles = 0;
+    in_turn_ = true;
     for (OpId id : fn_.blocks[loop.regions[0]].ops)
       if (fn_.ops[id].regions.empty()) Add(fn_.ops[id], 1);
-    // Where threads meet, the next turn's loads wait for it, too. (H200, softmax_bf16 113x136944 in
-    // two CTAs a row: 3400 cycles a turn of 8192, without this 2250.)
-    constexpr double kWaits = 1.5;
-    const bool meets = std::any_of(
-        fn_.blocks[loop.regions[0]].ops.begin(), fn_.blocks[loop.regions[0]].ops.end(),
-        [&](OpId id) { return Meets(fn_.ops[id].kind); });
-    const double turn = meets && !ahead ? kWaits * cycles : cycles;
+    const double turn = cycles;
     cycles = before.cycles, busy = before.busy, hot = before.hot;
     used_ = before.used_, waiting_ = before.waiting_, combines = before.combines;
+    in_turn_ = false;
     return turn;
+  }
+
+  // Threads meet before each of several stores to a tensor (Emitter::MeetsBefore).
+  bool MeetsBefore(const Op& store) const {
+    if (store.kind != OpKind::kStore || in_turn_) return false;
+    return std::count_if(fn_.ops.begin(), fn_.ops.end(), [&](const Op& op) {
+             return op.kind == OpKind::kStore && op.operands[0] == store.operands[0];
+           }) > 1;
   }
 
   void Add(const Op& op, double times) {
@@ -321,13 +326,13 @@ class Outside {
     const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
     const bool meets = rows && Meets(op.kind);
     const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
-    waiting_ = waiting_ || (load && rows);
+    waiting_ = (waiting_ || (load && rows)) && !(rows && MeetsBefore(op));
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
+    if (rows && load && waits) latency += target_.model.memory_cycles;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
-    // CTAs of a cluster are as late as the last of them. (H200, layernorm 64x33000 in two CTAs a
-    // row, eight reductions of four tiles each: 14.4 us, without this 9.7.)
-    constexpr double kLast = 3;
-    if (meets && cluster_ > 1) latency *= kLast;
+    // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn
+    // of a loop.
+    if (meets && cluster_ > 1 && !in_turn_) latency *= target_.model.cluster_meeting_times;
     cycles += times * std::max({unit, issue, latency});
   }
 
@@ -340,6 +345,7 @@ class Outside {
   std::vector<double> used_;  // cycles of each unit
   bool waiting_ = false;      // for loads, in the order of the program
   int64_t cluster_ = 1;
+  bool in_turn_ = false;      // of a loop
 };
 
 }  // namespace
@@ -350,13 +356,10 @@ double CutWarpgroups(const Function& fn, const ir::Target& target) {
 }
 
 int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {
-  // Clusters do not cross the parts of a chip, and a part has room for two of the largest. (H200,
-  // cudaOccupancyMaxActiveClusters: 39 clusters of three, 30, 22, 17, 15, 15 of eight; by this 37,
-  // 30, 22, 15, 15, 15. 18 of six are two rounds: 3 x 6 heads of 7594 keys 26.8 us, in five 17.4.)
-  constexpr int64_t kPart = 2 * ir::isa::kPortableClusterCtas;
+  const int64_t part = target.model.part_sms;  // which clusters do not cross
   const int64_t sms = target.limits.sms, beside = target.model.sms_beside_clusters;
   if (ctas <= 2 || sms <= 2 * beside) return sms;
-  return (sms - beside) * (kPart / ctas) / kPart * ctas;
+  return (sms - beside) * (part / ctas) / part * ctas;
 }
 
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
@@ -439,8 +442,7 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
                         const std::vector<LoopPeriod>& loops, const LaunchShape& shape) {
   KernelTime time;
   const ir::TargetModel& model = target.model;
-  const Outside outside(fn, target, work,
-                        shape.warpgroups > 0 ? shape.warpgroups : CutWarpgroups(fn, target));
+  const Outside outside(fn, target, work, shape);
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
   const int64_t sms = SmsOfClusters(target, shape.cluster);
   const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
@@ -475,7 +477,12 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   // What leaves keeps the next tile waiting; where there is none, nobody waits.
   const double leaves = tiles > 1 ? shape.leaves : 0;
   const double own = outside.cycles + steady + leaves;
-  const double start = model.start_cycles + (shape.cluster > 1 ? model.cluster_start_cycles : 0);
+  const bool rows = work.products.empty();
+  const double start =
+      (rows ? model.rows_start_cycles : model.start_cycles) +
+      (shape.cluster > 1
+           ? (rows ? model.rows_cluster_start_cycles : model.cluster_start_cycles)
+           : 0);
   time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);

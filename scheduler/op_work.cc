@@ -56,12 +56,18 @@ bool IsMemory(OpKind kind) {
   return kind == OpKind::kLoad || kind == OpKind::kStore || kind == OpKind::kAtomic;
 }
 
+bool IsScalar(const ir::Function& fn, const Op& op) {
+  return fn.type(op.results.empty() ? op.operands[1] : op.results[0]).rank() == 0;
+}
+
 std::string CostName(const ir::Function& fn, const Op& op) {
   const std::string mnemonic = ir::Info(op.kind).mnemonic;
   if (op.kind == OpKind::kReduce) return mnemonic + "." + op.s("kind");
   if (op.kind == OpKind::kDot)
     return fmt::format("{}.{}", mnemonic, ir::Info(fn.type(op.operands[0]).dtype).bits);
-  if (op.kind == OpKind::kLoad && ir::ByThreads(fn, op)) return mnemonic + ".gather";
+  // (Of a scalar, too: no copy brings one.)
+  if (op.kind == OpKind::kLoad && (ir::ByThreads(fn, op) || IsScalar(fn, op)))
+    return mnemonic + ".gather";
   return mnemonic;
 }
 

@@ -13,6 +13,8 @@
 namespace tilec::scheduler {
 
 bool IsMemory(ir::OpKind kind);
+// Is what it makes, or stores, one number?
+bool IsScalar(const ir::Function& fn, const ir::Op& op);
 // The name under which machine files have the op's cost.
 std::string CostName(const ir::Function& fn, const ir::Op& op);
 // `share`: into how many equal parts a value is cut, of which the op works on one. Products count

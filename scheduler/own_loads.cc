@@ -65,7 +65,7 @@ class Loads {
       for (OriginStep& step : loop_->origins[Index(r)].steps)
         if (step.kind == StepKind::kSmemLoad && step.value == main.value) step = main;
     const int first = readers.front();
-    for (const UnitUse& use : graph_.ops[Index(load)].uses) AddUse(use, first);
+    for (const UnitUse& use : graph_.ops[Index(load)].uses) AddUse(&graph_.ops[Index(first)], use);
     for (GraphEdge& e : graph_.edges) {
       if (e.to == load) e.to = first;
       if (e.from == load && e.kind == EdgeKind::kOrder) e.from = first;
@@ -82,15 +82,6 @@ class Loads {
     graph_.ops.erase(graph_.ops.begin() + load);
     loop_->origins.erase(loop_->origins.begin() + load);
     return true;
-  }
-  void AddUse(const UnitUse& use, int v) {
-    std::vector<UnitUse>& uses = graph_.ops[Index(v)].uses;
-    const auto same = std::find_if(uses.begin(), uses.end(),
-                                   [&](const UnitUse& u) { return u.unit == use.unit; });
-    if (same != uses.end())
-      same->cycles += use.cycles;
-    else
-      uses.push_back(use);
   }
 
   // A load of the threads' becomes a part of the first op that reads it in its iteration.

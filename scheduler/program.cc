@@ -21,6 +21,7 @@
 #include "ir/uses.h"
 #include "scheduler/alternate.h"
 #include "scheduler/as_loop.h"
+#include "scheduler/contract.h"
 #include "scheduler/departures.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/free_run.h"
@@ -238,7 +239,7 @@ void AddOperandReads(const Function& fn, const ir::LayoutPlan& tiles, const ir::
       if (work.bytes == 0 || cost == nullptr) continue;
       for (const ir::TargetUse& use : cost->uses)
         if (use.cycles.per.bytes > 0)
-          loop->graph.ops[g].uses.push_back({use.unit, use.cycles.At(work)});
+          AddUse(&loop->graph.ops[g], {use.unit, use.cycles.At(work)});
     }
 }
 
@@ -391,7 +392,11 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     graph.machine.max_regs_per_thread =
         std::max<int64_t>(0, graph.machine.max_regs_per_thread - options.withheld_registers);
     if (tied) TieSlices(&graph, slices);
-    Result<Solution> solution = SolveStored(graph, options.solve, options.store, attempt);
+    const auto solve = [&]() -> Result<Solution> {
+      TRY_VOID(CheckGraph(graph, attempt));  // it has changed since it was extracted
+      return SolveStored(graph, options.solve, options.store, attempt);
+    };
+    Result<Solution> solution = solve();
     if (!solution.ok()) {
       report.notes.push_back("no schedule was found");
       if (!attempt.all().empty()) {  // with the laws that exclude one another

@@ -23,19 +23,6 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kRowCtas = 4;  // of an SM, whose rows may be shared
-// Two rounds are looked at, too, of which a third is empty: by so much more their CTAs could be.
-constexpr double kTwoRounds = 1.5;
-// What is to be gained by sharing rows. H200, softmax: 46x45715 in four CTAs each 28.2 -> 17.8 us
-// (predicted 12.6, 10.9), 130x45715 in two 38.7 -> 31.4 (15.7, 13.7); layernorm 64x33000 in two
-// 12.9 -> 12.8 (14.5, 13.3).
-constexpr double kRowMargin = 0.1;
-
-// By how much walking over tiles must lose, with what it brings again, to be left. H200, D = 128,
-// 270 heads of 4432, causal: 3224 us by CTAs that stay, 2171 by the model without, 1.3 times the
-// others with what comes again (2.8 GB for each of 18 rounds).
-constexpr double kLeaves = 1.2;
-
 // One function, and what was found out about it.
 struct Form {
   explicit Form(ir::Function f) : fn(std::move(f)) {}
@@ -188,15 +175,17 @@ class Forms::Kept {
       if (stays) stays->ms += target_.model.again_share * model.again_ms;
       choice.stays = stays && stays->ms < (1 - target_.model.tune_margin) * alone->ms;
       if (choice.stays) take(*stays);
-      leaves = stays && stays->ms > kLeaves * alone->ms;
+      leaves = stays && stays->ms > target_.model.walking_loses * alone->ms;
     }
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       // Of rows an SM has several CTAs side by side.
-      const int64_t room = (tiles.loops ? kRowCtas : 1) * target_.limits.sms;
+      const int64_t room =
+          (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
+      const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
       const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||
-                        (whole.ctas > room && kTwoRounds * whole.ctas <= 2 * room);
-      const double margin = tiles.loops ? kRowMargin : target_.model.split_margin;
+                        (whole.ctas > room && fuller <= static_cast<double>(2 * room));
+      const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
       if (!target_.Has("clusters") || !idle) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16

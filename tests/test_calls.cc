@@ -3,17 +3,16 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "api/stdlib.h"
 #include "support/heap.h"
+#include "tests/solved/folder.h"
 
 namespace tilec {
 
 Solved::Solved() {
-  const char* folder = std::getenv("TILEC_SOLUTIONS");
-  if (folder && *folder) folder_.emplace(folder);
+  if (const std::string folder = SolvedFolder(); !folder.empty()) folder_.emplace(folder);
   store_.emplace(folder_ ? &*folder_ : nullptr, diags_);
 }
 

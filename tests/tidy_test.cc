@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -16,9 +15,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/source_tree.h"
+
 namespace {
 
 namespace fs = std::filesystem;
+using namespace tilec::source_tree;
 constexpr int kMaxFileLines = 600;
 constexpr int kMaxLineColumns = 100;
 
@@ -98,12 +100,6 @@ const std::vector<std::string_view> kMayNameArchitectures = {
     "runtime/",       "sass/",  "api/",   "include/", "calibrate/", "ir/target_read.cc",
     "ir/features.def"};
 
-bool StartsWithAny(const std::string& path, const std::vector<std::string_view>& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) {
-    return path.compare(0, prefix.size(), prefix) == 0;
-  });
-}
-
 // A matrix unit's name: everything else asks ir/matrix_unit.h. Per name, who may say it and why.
 struct UnitName {
   std::string_view name;  // in lower case
@@ -136,81 +132,6 @@ const std::vector<UnitName> kUnitNames = {
       "backend/emit_mma.cc", "backend/emit_tcgen05", "backend/ptx_insts.def"}},
 };
 
-// Numbers of the H200, by which code would count on that machine: shared memory of a CTA and of an
-// SM, registers, SMs, the quota of a compute role, clock, memory, a copy from memory. They stand in
-// ir/machines and come by way of ir/target.h.
-const std::vector<std::string_view> kNumbersOfOneMachine = {
-    "232448", "233472", "227 <<", "228 <<", "65536", "132", "240", "1980", "4800", "255"};
-// Where such a number means something else, or has to stand.
-struct NumberException {
-  std::string_view path, number, why;
-};
-const std::vector<NumberException> kMayHaveNumbers = {
-    {"ir/isa.h", "255", "the ISA's most registers of a thread"},
-    {"ir/target_facts.def", "255", "the range of a key: the ISA's most registers of a thread"},
-    {"ir/target_facts.def", "65536", "the range of a key"},
-    {"ir/schedule.cc", "65536", "the range of a field of a text"},
-    {"scheduler/graph.cc", "65536", "the range of a field of a text"},
-    {"scheduler/graph.h", "232448",
-     "a graph as text may leave its machine out (docs/scheduler.md)"},
-    {"scheduler/graph.h", "240", "the same"},
-    {"scheduler/graph.h", "65536", "the same"},
-    {"runtime/machine_limits.h", "227 <<", "what the emulator's instructions were compared with"},
-    {"runtime/machine_limits.h", "228 <<", "the same"},
-    {"runtime/machine_limits.h", "255", "the same"},
-    {"runtime/machine_limits.h", "132", "the same"},
-    {"runtime/emulator/", "255", "the ISA's most registers, and bytes"},
-};
-
-struct SourceFile {
-  std::string path;  // from the root, with '/'
-  std::vector<std::string> lines;
-};
-
-std::vector<std::string> Lines(const fs::path& path) {
-  std::ifstream in(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-// Everything a person wrote: no build folders, no hidden folders (but .ci).
-std::vector<fs::path> Tree() {
-  std::vector<fs::path> out;
-  const fs::path root = TILEC_SOURCE_DIR;
-  for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator();
-       ++it) {
-    const std::string name = it->path().filename().string();
-    if (it->is_directory()) {
-      const bool top = it.depth() == 0;
-      if ((name[0] == '.' && name != ".ci") || (top && (name == "build" || name == "crash")))
-        it.disable_recursion_pending();
-      continue;
-    }
-    if (name[0] == '.' && name != ".clang-format") continue;
-    out.push_back(it->path());
-  }
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-std::string Relative(const fs::path& path) {
-  return fs::relative(path, TILEC_SOURCE_DIR).generic_string();
-}
-
-bool HasExtension(const fs::path& path, std::initializer_list<std::string_view> extensions) {
-  const std::string e = path.extension().string();
-  return std::any_of(extensions.begin(), extensions.end(),
-                     [&](std::string_view x) { return x == e; });
-}
-
-std::vector<SourceFile> Sources(std::initializer_list<std::string_view> extensions) {
-  std::vector<SourceFile> out;
-  for (const fs::path& path : Tree())
-    if (HasExtension(path, extensions)) out.push_back({Relative(path), Lines(path)});
-  return out;
-}
-
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
 
 // `#include "ir/type.h"` → ir/type.h; empty if the line is none. `angle` tells <…> from "…".
@@ -223,10 +144,6 @@ std::string IncludedPath(const std::string& line, bool* angle) {
   const size_t end = line.find(*angle ? '>' : '"', at + 1);
   if (end == std::string::npos) return "";
   return line.substr(at + 1, end - at - 1);
-}
-
-std::string Place(const std::string& path, size_t line_index) {
-  return path + ":" + std::to_string(line_index + 1);
 }
 
 // Empty if `file` may include `target`, else why not.
@@ -327,18 +244,6 @@ TEST(Tidy, LinesFit) {
   }
 }
 
-bool IsWordByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
-
-bool ContainsWord(const std::string& line, std::string_view word) {
-  for (size_t at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
-    const size_t end = at + word.size();
-    const bool starts = at == 0 || !IsWordByte(word.front()) || !IsWordByte(line[at - 1]);
-    const bool ends = end == line.size() || !IsWordByte(word.back()) || !IsWordByte(line[end]);
-    if (starts && ends) return true;
-  }
-  return false;
-}
-
 TEST(Tidy, NoBannedWords) {
   for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"}))
     for (size_t i = 0; i < file.lines.size(); ++i)
@@ -385,43 +290,6 @@ TEST(Tidy, MatrixUnitsAreNamedInTheirFiles) {
     for (const std::string_view path : unit.allowed)
       EXPECT_TRUE(used.count({unit.name, path}) > 0)
           << path << " does not name " << unit.name << " any more: remove the exception";
-}
-
-// A line without what stands in quotes and behind //.
-std::string CodeOf(const std::string& line) {
-  std::string code;
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (!quoted && line.compare(i, 2, "//") == 0) break;
-    if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) quoted = !quoted;
-    if (!quoted) code += line[i] == '\'' ? ' ' : line[i];
-  }
-  return code;
-}
-
-TEST(Tidy, NumbersOfOneMachineStandInItsFile) {
-  const std::vector<std::string_view> folders = {
-      "api/",      "backend/", "compile/", "editor/", "explain/", "frontend/",  "ir/",
-      "language/", "lower/",   "passes/",  "prove/",  "runtime/", "scheduler/", "tools/"};
-  std::set<const NumberException*> used;
-  for (const SourceFile& file : Sources({".cc", ".h", ".def"})) {
-    if (!StartsWithAny(file.path, folders)) continue;
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      const std::string code = CodeOf(file.lines[i]);
-      for (const std::string_view number : kNumbersOfOneMachine) {
-        if (!ContainsWord(code, number)) continue;
-        bool allowed = false;
-        for (const NumberException& exception : kMayHaveNumbers)
-          if (exception.number == number && StartsWithAny(file.path, {exception.path}))
-            allowed = true, used.insert(&exception);
-        EXPECT_TRUE(allowed) << Place(file.path, i) << ": " << number
-                             << " is the H200's: ask ir::Target, or list it with a reason";
-      }
-    }
-  }
-  for (const NumberException& exception : kMayHaveNumbers)
-    EXPECT_TRUE(used.count(&exception) > 0)
-        << exception.path << " has no " << exception.number << " any more: remove the exception";
 }
 
 TEST(Tidy, FilesOpenWithWhyAndLicence) {

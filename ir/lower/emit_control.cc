@@ -13,10 +13,11 @@
 
 namespace tilec::ir {
 
-Emitter::Emitter(const Function& in, const ProgramPlan& plan, DiagSink& diags)
+Emitter::Emitter(const Function& in, const ProgramPlan& plan, RunLimits runs, DiagSink& diags)
     : in_(in),
       p_(plan),
       plan_(plan.tiles),
+      runs_(runs),
       uses_(in),
       over_(StoredOver(in)),
       diags_(diags),

@@ -38,7 +38,7 @@ bool Emitter::OwnElements(ValueId tensor) const {
       return false;
     const Type& type = in_.type(op.operands[1]);
     const int64_t vector = VectorFor(op, layout->second, Squeezed(type.shape), type.dtype);
-    if (MayRun(in_, id) && RunPays(in_, op, layout->second, vector)) return false;
+    if (MayRun(in_, id, runs_) && RunPays(in_, op, layout->second, vector)) return false;
     if (ShiftedVector(op, layout->second, type) > 0) return false;
     if (!first) first = id;
     const Op& one = in_.ops[*first];
@@ -168,7 +168,7 @@ int64_t Emitter::VectorFor(const Op& op, const Layout& layout, const std::vector
 // The same of vectors that are made of aligned ones; 0 where they are not.
 int64_t Emitter::ShiftedVector(const Op& op, const Layout& layout, const Type& type) const {
   constexpr int64_t kWord = 4;  // bytes
-  if (!MayShift(in_, op)) return 0;
+  if (!MayShift(in_, op, runs_)) return 0;
   const std::vector<int64_t> shape = Squeezed(type.shape);
   const int64_t vector = VectorOf(layout, shape.back(), type.dtype);
   const bool wider = vector > VectorFor(op, layout, shape, type.dtype);
@@ -229,7 +229,7 @@ void Emitter::AsRun(OpId id, OpId access, const Layout& layout) {
     out.set("vector", shifted);
     out.set("shifted", int64_t{1});
     if (!store) return;
-  } else if (!MayRun(in_, id) || !RunPays(in_, op, layout, out.i("vector"))) {
+  } else if (!MayRun(in_, id, runs_) || !RunPays(in_, op, layout, out.i("vector"))) {
     return;
   }
   const std::optional<RowRun> run = RowRunOf(out_, out);

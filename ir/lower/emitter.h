@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/lower/bring.h"
+#include "ir/lower/row_runs.h"
 #include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
@@ -39,7 +40,7 @@ struct Emitted {
 
 class Emitter {
  public:
-  Emitter(const Function& in, const ProgramPlan& plan, DiagSink& diags);
+  Emitter(const Function& in, const ProgramPlan& plan, RunLimits runs, DiagSink& diags);
   Result<Emitted> Run();
 
  private:
@@ -377,8 +378,9 @@ class Emitter {
   const Function& in_;
   const ProgramPlan& p_;
   const LayoutPlan& plan_;  // of p_
-  const Uses uses_;         // of values of in_
-  const StoresOver over_;   // of in_
+  const RunLimits runs_;
+  const Uses uses_;        // of values of in_
+  const StoresOver over_;  // of in_
   DiagSink& diags_;
   Emitted emitted_;
   Function& out_;  // of emitted_

@@ -132,7 +132,7 @@ void PlaceInMemory(Emitted& emitted, ProgramPlan& plan) {
 
 // Registers of a thread that the widest instruction of products by such a role needs: its
 // accumulators, and what the assembler wants beside them. 0: none is a warpgroup's.
-int64_t WidestInstruction(const Function& fn, OpId role) {
+int64_t WidestInstruction(const Function& fn, OpId role, const Target& target) {
   int64_t widest = 0;
   const int64_t groups = fn.ops[role].i("warps") / isa::kWarpgroupWarps;
   for (OpId id : OpsInOrder(fn)) {
@@ -142,7 +142,7 @@ int64_t WidestInstruction(const Function& fn, OpId role) {
     // Integer products come in fewer widths: of 200 columns they have 208.
     const int64_t whole = StagedColumns(UnitOf(op), sum.dtype, sum.shape[1]);
     const int64_t columns = whole / (op.s("split") == "n" ? groups : 1);
-    widest = std::max(widest, RegistersOfInstruction(columns, sum.dtype));
+    widest = std::max(widest, RegistersOfInstruction(columns, sum.dtype, target));
   }
   return widest;
 }
@@ -165,7 +165,7 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
                           : target.Has("setmaxnreg") ? target.limits.regs_per_thread
                                                      : target.RegistersAtLaunch(out.launch.warps);
     const bool groups = target.unit().completion == Completion::kGroups;
-    const int64_t widest = groups ? WidestInstruction(out, id) : 0;
+    const int64_t widest = groups ? WidestInstruction(out, id, target) : 0;
     const int64_t at_launch = target.RegistersAtLaunch(out.launch.warps);
     if (widest > at_launch) {
       if (options.need) *options.need = {LowerNeed::What::kRegisters, widest, at_launch};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
 #include "ir/queries.h"
@@ -18,9 +19,9 @@ int64_t LayoutFamily::elements() const {
 }
 
 bool LayoutFamily::Apart() const {
-  constexpr int64_t kSector = 32, kFewestLanes = 4;  // of CrossedLayout, along a row
+  constexpr int64_t kFewestLanes = 4;  // of CrossedLayout, along a row
   return rows.size() > 1 && std::any_of(rows.begin(), rows.end(), [](const Rows& r) {
-           return kFewestLanes * r.limit * r.bytes < kSector;
+           return kFewestLanes * r.limit * r.bytes < isa::kSectorBytes;
          });
 }
 
@@ -41,11 +42,10 @@ std::pair<int64_t, int64_t> LayoutFamily::Vectors(int64_t threads) const {
 }
 
 Layout LayoutFamily::Decide(int64_t threads) const {
-  constexpr int64_t kLine = 128;
   if (rows.size() > 1) {
     const auto [a, b] = Vectors(threads);
-    return CrossedLayout(shape, {rows[0].dim, a, kLine / rows[0].bytes},
-                         {rows[1].dim, b, kLine / rows[1].bytes}, threads);
+    return CrossedLayout(shape, {rows[0].dim, a, isa::kLineBytes / rows[0].bytes},
+                         {rows[1].dim, b, isa::kLineBytes / rows[1].bytes}, threads);
   }
   // As if the dim that lies in rows were the last.
   const int dim = rows[0].dim;

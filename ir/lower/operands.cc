@@ -329,14 +329,13 @@ int64_t AccessVector(const std::vector<RowAccess>& accesses) {
   // Elements of more in a row than go at once are accessed in parts, by lanes that far apart: the
   // L1 looks at every line once for each part. Fewer elements than fill 16 bytes take more
   // instructions. (Layernorm of bf16 rows with f32 vectors: 640 lines and 96 instructions a row,
-  // or 384 and 128; timed on an H200, 72.6 and 68.7 us.)
-  constexpr int64_t kLine = 128, kLanes = 32;
+  // or 384 and 128.)
   const auto cost = [&](int64_t vector) {
     int64_t sum = 0;  // in bytes of lines
     for (const RowAccess& a : accesses) {
       const int64_t at_once = std::min(vector, a.limit);
       sum += a.elements * a.bytes * (vector / at_once);
-      sum += a.elements / at_once * kLine / kLanes;
+      sum += a.elements / at_once * isa::kLineBytes / isa::kWarpThreads;
     }
     return sum;
   };

@@ -396,7 +396,7 @@ class Planner {
     for (ValueId v : members) {
       const Type& type = fn_.type(v);
       const auto note = [&](OpId id) {
-        runs = runs && MayRun(fn_, id);
+        runs = runs && MayRun(fn_, id, RunLimits(target_));
         odd = odd || AccessLimit(fn_, fn_.ops[id]) * ByteSize(type.dtype) < kAccessBytes;
       };
       const Op* def = fn_.def(v);
@@ -434,7 +434,7 @@ class Planner {
         if (index == 1 && (fn_.ops[id].kind == OpKind::kStore || AddsTogether(fn_.ops[id])))
           accesses.push_back(&fn_.ops[id]);
     }
-    int64_t vector = AccessVector(RowAccesses(fn_, accesses));
+    int64_t vector = AccessVector(RowAccesses(fn_, accesses, RunLimits(target_)));
     // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
     // in the same banks as the next panel's.
     for (ValueId v : members)

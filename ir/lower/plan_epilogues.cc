@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/isa.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/program_planner.h"
@@ -125,10 +126,10 @@ int64_t ProgramPlanner::PanelsInFlight(OpId id) const {
       return 0;
   // Tiles whose width is no multiple of a line of 128 bytes have narrow panels (seven of 32 bytes
   // for 112 columns of bf16): those that make a line are written together. The rest is the rings'.
-  constexpr int64_t kLine = 128;
   const int64_t staging = target_.lowering.staging_bytes;
   const int64_t bytes = type.shape[0] * store.smem.panel_cols * ByteSize(type.dtype);
-  int64_t buffers = 2 * std::max<int64_t>(1, kLine / std::max(1, store.smem.swizzle_bytes));
+  int64_t buffers =
+      2 * std::max<int64_t>(1, isa::kLineBytes / std::max(1, store.smem.swizzle_bytes));
   while (buffers > 2 && buffers * bytes > staging) buffers /= 2;
   if (buffers >= panels) return panels;
   return buffers * bytes <= staging || panels % 2 == 0 ? buffers : 1;

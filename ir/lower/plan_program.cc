@@ -18,9 +18,6 @@ namespace tilec::ir {
 namespace {
 constexpr int64_t kHopeless =
     4;  // times the registers of a thread: LLVM would take minutes to say so
-constexpr int64_t kLoadQuota = 64;      // the most that the load role keeps: it has nothing to hold
-constexpr int64_t kDividingQuota = 40;  // what it needs where it divides
-constexpr int64_t kBringingQuota = 56;  // … where its threads bring tiles, beside those
 
 // Does a number hang on what is loaded?
 bool IsLoaded(const Function& fn, ValueId v) {
@@ -174,12 +171,12 @@ void ProgramPlanner::PlanRoles() {
     compute_regs = target_.ComputeQuota(groups);
     const int64_t all = target_.RegistersAtLaunch(warps) * (groups + 1);
     // 24 registers hold no division (kernels spilled 8 to 172 bytes).
-    if (all - compute_regs * groups < kDividingQuota && Divides(in_))
+    if (all - compute_regs * groups < target_.registers.load_role_dividing && Divides(in_))
       compute_regs -= isa::kQuotaStep;
-    while (held > 0 && all - compute_regs * groups < kBringingQuota + held)
+    while (held > 0 && all - compute_regs * groups < target_.registers.load_role_bringing + held)
       compute_regs -= isa::kQuotaStep;
     const int64_t left = all - compute_regs * groups;
-    producer_regs = held > 0 ? left : std::min(kLoadQuota, left);
+    producer_regs = held > 0 ? left : std::min(target_.registers.load_role, left);
   }
   AddRole(PlannedRole::Kind::kProducer, "load", 0, compute, held > 0 ? isa::kWarpgroupWarps : 1,
           producer_regs);

@@ -5,11 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/layout.h"
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
 #include "ir/queries.h"
-#include "ir/slice_map.h"
 
 namespace tilec::ir {
 
@@ -39,7 +39,7 @@ bool SlicesFit(const LayoutPlan& plan, const Op& reduce, const Type& slice) {
   if (from == plan.layouts.end() || to == plan.layouts.end()) return false;
   const int64_t width = slice.shape.back(), columns = from->second.Extent().back();
   for (int64_t p = 0; p < reduce.i("slices"); ++p)
-    if (!SliceMap(from->second, to->second, p * width, columns)) return false;
+    if (!ColumnsMap(from->second, to->second, p * width, columns)) return false;
   return true;
 }
 

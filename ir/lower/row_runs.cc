@@ -14,11 +14,6 @@ namespace tilec::ir {
 
 namespace {
 constexpr int64_t kLeastBytes = 1024;  // of a run: less is no more than a request or two of a warp
-constexpr int64_t kMostRunBytes = 66 * 1024;  // three CTAs on an SM
-// Of one row that a CTA has as a whole. (Softmax of 5517 elements of 32 bits ran at the
-// speed of a copy so (H100); layernorm of 15837 of 16 took 559 us in place of 443 (H200). In loops
-// runs pay in larger pieces, too: layernorm of 128607, 1098 us in place of 1511 (H200).)
-constexpr int64_t kMostBytesOfARow = 24 * 1024;
 constexpr int64_t kWideBytes = 8;      // of a direct access that is as good
 constexpr int64_t kMostElements = 32;  // of a row in one thread
 // Elements that lanes access side by side as fast as vectors that are shifted (H200, softmax of
@@ -50,7 +45,7 @@ bool BeginsAligned(const Function& fn, const Op& op) {
 }
 }  // namespace
 
-bool MayShift(const Function& fn, const Op& op) {
+bool MayShift(const Function& fn, const Op& op, RunLimits limits) {
   if (op.kind != OpKind::kLoad && op.kind != OpKind::kStore) return false;
   Op shifted = op;
   shifted.set("shifted", int64_t{1});
@@ -59,7 +54,7 @@ bool MayShift(const Function& fn, const Op& op) {
   const DType dtype = fn.type(op.operands[0]).dtype;
   const int64_t bytes = RowRunBytes(*run, dtype);
   const bool store = op.kind == OpKind::kStore;
-  if (store && (bytes < kLeastBytes || bytes > kMostRunBytes ||
+  if (store && (bytes < kLeastBytes || bytes > limits.any ||
                 run->columns * ByteSize(dtype) % kAccessBytes != 0))
     return false;
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
@@ -67,21 +62,22 @@ bool MayShift(const Function& fn, const Op& op) {
   return AccessLimit(fn, op) * ByteSize(dtype) < kWideBytes && IsPlain(fn, op);
 }
 
-std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops) {
+std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops,
+                                   RunLimits limits) {
   std::vector<RowAccess> out;
   bool shifts = true;
   const auto narrow = [](const RowAccess& a) { return a.limit * a.bytes < kWideBytes; };
   for (const Op* op : ops) {
     const Type& tile = fn.type(op->kind == OpKind::kLoad ? op->results[0] : op->operands[1]);
     out.push_back({tile.elements(), ByteSize(tile.dtype), AccessLimit(fn, *op)});
-    shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op));
+    shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op, limits));
   }
   for (RowAccess& a : out)
     if (shifts && narrow(a)) a.limit = kAccessBytes / a.bytes;
   return out;
 }
 
-bool MayRun(const Function& fn, OpId id) {
+bool MayRun(const Function& fn, OpId id, RunLimits limits) {
   const Op& op = fn.ops[id];
   const std::optional<RowRun> run = RowRunOf(fn, op);
   if (!run) return false;
@@ -91,7 +87,7 @@ bool MayRun(const Function& fn, OpId id) {
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
   const int64_t bytes = RowRunBytes(*run, fn.type(op.operands[0]).dtype);
   const bool one = run->row_dim < 0 && !loop.valid();
-  if (bytes < kLeastBytes || bytes > (one ? kMostBytesOfARow : kMostRunBytes)) return false;
+  if (bytes < kLeastBytes || bytes > (one ? limits.whole_row : limits.any)) return false;
   return IsPlain(fn, op);
 }
 

@@ -82,7 +82,7 @@ Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& ta
   TRY_VOID(CheckPlan(
       plan, fn, {limits.smem_bytes, limits.registers, isa::kMostCtaWarps, limits.named_barriers},
       diags));
-  TRY(Emitted emitted, Emitter(fn, plan, diags).Run());
+  TRY(Emitted emitted, Emitter(fn, plan, RunLimits(target), diags).Run());
   return Finish(std::move(emitted), plan, target, options, registers_full, diags);
 }
 

@@ -14,9 +14,6 @@ namespace {
 
 // 64 rows of up to so many columns, spread over 128 threads.
 constexpr int64_t kMostColumns = 256, kThreadsARow = 2;
-// What ptxas 13.0.88 demands of the kernel's registers at launch beside the accumulators of one
-// instruction: C7602 names 154 for 128 of them.
-constexpr int64_t kBesideInstruction = 26;
 
 int64_t AtLaunch(int64_t warpgroups, const Target& target) {
   return target.RegistersAtLaunch(isa::kWarpgroupWarps * (warpgroups + 1));
@@ -24,8 +21,9 @@ int64_t AtLaunch(int64_t warpgroups, const Target& target) {
 
 }  // namespace
 
-int64_t RegistersOfInstruction(int64_t columns, DType sum) {
-  return std::min(columns, kMostColumns) / kThreadsARow * ByteSize(sum) / 4 + kBesideInstruction;
+int64_t RegistersOfInstruction(int64_t columns, DType sum, const Target& target) {
+  return std::min(columns, kMostColumns) / kThreadsARow * ByteSize(sum) / 4 +
+         target.registers.beside_instruction;
 }
 
 bool WantsTooWideInstruction(const Function& fn, const Target& target) {
@@ -37,7 +35,7 @@ bool WantsTooWideInstruction(const Function& fn, const Target& target) {
     if (dot.unit == MatrixUnit::kNone) return false;
     const Type& sum = fn.type(fn.ops[id].results[0]);
     const int64_t groups = dot.split == WgSplit::kN ? plan.warpgroups : 1;
-    return RegistersOfInstruction(sum.shape.back() / groups, sum.dtype) > at_launch;
+    return RegistersOfInstruction(sum.shape.back() / groups, sum.dtype, target) > at_launch;
   });
 }
 
@@ -48,7 +46,7 @@ int WarpgroupsOfRows(int64_t rows, const Target& target) {
 
 bool TooWideInRows(int64_t rows, int64_t columns, DType sum, const Target& target) {
   return WarpgroupsOfRows(rows, target) == 3 &&
-         RegistersOfInstruction(columns, sum) > AtLaunch(3, target);
+         RegistersOfInstruction(columns, sum, target) > AtLaunch(3, target);
 }
 
 }  // namespace tilec::ir

@@ -14,7 +14,7 @@ namespace tilec::ir {
 
 // Registers of a thread at launch that a warpgroup's instruction of `columns` needs, 64 rows high
 // (PTX ISA, asynchronous warpgroup products).
-int64_t RegistersOfInstruction(int64_t columns, DType sum);
+int64_t RegistersOfInstruction(int64_t columns, DType sum, const Target& target);
 
 // Does some product of this tile function need more than its threads have where a role copies for
 // them? Never where products are not a warpgroup's.

@@ -29,9 +29,6 @@ namespace {
 
 constexpr int64_t kMostTurns = 32;
 constexpr int64_t kMostOps = 512;  // that come of a loop, constants aside
-// That a thread loads in all turns. (H200: a causal convolution, 144 bytes, ran at 0.35 of a copy
-// written out, at 0.50 as a loop; depthwise, 90, 0.34 of cuDNN for 0.16.)
-constexpr int64_t kMostBytes = 128;
 
 class TurnWriter {
  public:
@@ -85,7 +82,8 @@ class TurnWriter {
       }
       ++ops;
     }
-    const bool few = ops * length <= kMostOps && bytes * length + same <= kMostBytes * threads_;
+    const int64_t most = cx_.target.lowering.written_turns_bytes * threads_;
+    const bool few = ops * length <= kMostOps && bytes * length + same <= most;
     return bytes + same > 0 && few ? length : 0;
   }
 

@@ -15,7 +15,7 @@
 // for memory in every turn. What an SM has in flight then is what its threads load in one turn. A
 // recurrence over positions loads 8 bytes a thread: with 500 threads 4 KB of the 30 that cover the
 // latency of memory (docs/lowering.md). So loads are made as many turns ahead as bring a thread's
-// bytes in flight to kInFlight. They wait in registers, one for each element.
+// bytes in flight to `ahead_bytes` of the machine. They wait in registers, one for each element.
 //
 // Short vectors that every thread reads beside them (what a turn has of B and C in a selective
 // scan) go along: a turn waits for the last of its loads. Each thread holds all of such a vector,
@@ -43,7 +43,6 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kInFlight = 64;         // bytes of a thread
 constexpr int64_t kMostAhead = 8;         // turns
 constexpr int64_t kMostRegisters = 16;    // of a thread, for what waits
 constexpr int64_t kMostOfVectors = 48;    // and for short vectors
@@ -121,15 +120,16 @@ class Ahead {
     }
     if (elements == 0) return {};
     const auto of_thread = [&](int64_t n) { return std::max<int64_t>(1, n / threads_); };
+    const int64_t in_flight = cx_.target.lowering.ahead_bytes;
     int64_t turns =
-        std::min({kMostAhead, kInFlight / of_thread(bytes), kMostRegisters / of_thread(elements)});
+        std::min({kMostAhead, in_flight / of_thread(bytes), kMostRegisters / of_thread(elements)});
     const int64_t* lo = IntConstantOf(fn_, loop.operands[0]);
     const int64_t* hi = IntConstantOf(fn_, loop.operands[1]);
     int64_t length = 0;
     if (lo && hi && !__builtin_sub_overflow(*hi, *lo, &length))
       turns = std::min(turns, length / loop.i("step") / kTurnsForOne);
     turns = std::min(turns, kMostWrittenOps / std::ssize(fn_.blocks[loop.regions[0]].ops));
-    if (bytes / threads_ >= kInFlight || turns < 2) return {};
+    if (bytes / threads_ >= in_flight || turns < 2) return {};
     // One turn fewer where its number has the better divisor.
     int64_t vectors = std::min(turns, words ? kMostOfVectors / words : turns);
     while (vectors > 1 && turns % vectors > 1) --vectors;

@@ -7,22 +7,32 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 namespace tilec::ir::warp_check {
 namespace {
 
 using Words = std::vector<int64_t>;
 
-// Numbers for texts: equal texts, equal numbers.
+// Numbers for texts: equal texts, equal numbers, in the order in which they come.
 class Numbers {
  public:
   int64_t Of(Words text) {
     return all_.try_emplace(std::move(text), static_cast<int64_t>(all_.size()) + 1).first->second;
   }
   size_t size() const { return all_.size(); }
+  void Clear() { all_.clear(); }
 
  private:
-  std::map<Words, int64_t> all_;
+  struct Hash {
+    size_t operator()(const Words& text) const {
+      uint64_t h = text.size();
+      for (const int64_t word : text)
+        h = (h ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+      return static_cast<size_t>(h);
+    }
+  };
+  std::unordered_map<Words, int64_t, Hash> all_;
 };
 
 bool IsControl(OpKind kind) {
@@ -148,7 +158,7 @@ class Partition {
   // Classes of this round from those of the last; how many there are.
   size_t Refine() {
     Numbers numbers;
-    paths_ = Numbers();
+    paths_.Clear();
     std::vector<int64_t> values = value_, loops = loop_;
     for (ValueId v : scalars_) {
       values[static_cast<size_t>(v.index)] = numbers.Of(MadeOrGiven(v));
@@ -207,12 +217,14 @@ class Partition {
 
   Words Made(ValueId v) {
     const Value& value = fn_.values[v];
-    Words text = {ValueClass(v), static_cast<int64_t>(value.type.dtype)};
+    Words text;
+    text.reserve(16);
+    text.assign({ValueClass(v), static_cast<int64_t>(value.type.dtype)});
     const auto add = [&](const Words& more) { text.insert(text.end(), more.begin(), more.end()); };
-    const Words alone = {-2, v.index};
+    const auto alone = [&] { return text.insert(text.end(), {-2, v.index}), text; };
     if (value.block.valid()) {
       const OpId parent = fn_.blocks[value.block].parent;
-      if (!parent.valid() || !IsLoop(fn_.ops[parent].kind)) return add(alone), text;
+      if (!parent.valid() || !IsLoop(fn_.ops[parent].kind)) return alone();
       const Op& op = fn_.ops[parent];
       const std::vector<ValueId>& args = fn_.blocks[value.block].args;
       const auto i = static_cast<size_t>(std::find(args.begin(), args.end(), v) - args.begin());
@@ -224,7 +236,7 @@ class Partition {
         add(Carried(parent, i - 1, -6));
       return text;
     }
-    if (!value.def.valid()) return add(alone), text;
+    if (!value.def.valid()) return alone();
     const Op& op = fn_.ops[value.def];
     const auto i = static_cast<size_t>(std::find(op.results.begin(), op.results.end(), v) -
                                        op.results.begin());
@@ -238,19 +250,23 @@ class Partition {
            ValueClass(Yield(op.regions[1], i))});
       return text;
     }
-    return add(Computed(op, alone)), text;
+    const size_t before = text.size();
+    if (Computed(op, text)) return text;
+    text.resize(before);
+    return alone();
   }
 
-  Words Computed(const Op& op, const Words& alone) const {
-    Words text = {static_cast<int64_t>(op.kind)};
+  // What it is computed from, behind `text`; false: by what no two ops have in common.
+  bool Computed(const Op& op, Words& text) const {
+    text.push_back(static_cast<int64_t>(op.kind));
     size_t first = 0;
     switch (op.kind) {
-      case OpKind::kProgramId: return text;
+      case OpKind::kProgramId: return true;
       case OpKind::kConstant: text.push_back(std::bit_cast<int64_t>(op.number("value"))); break;
       case OpKind::kCmp: text.push_back(NumberOf(op.s("pred"))); break;
       case OpKind::kGLoadScalar: {
         const Param* tensor = fn_.param(op.operands[0]);
-        if (!tensor || tensor->direction != Direction::kIn) return alone;
+        if (!tensor || tensor->direction != Direction::kIn) return false;
         text.insert(text.end(), {op.operands[0].index, op.i("has_fill")});
         first = 1;
         break;
@@ -259,14 +275,14 @@ class Partition {
     }
     const bool pure = Info(op.kind).elementwise() || op.kind == OpKind::kConstant ||
                       op.kind == OpKind::kPin || op.kind == OpKind::kGLoadScalar;
-    if (!pure) return alone;
+    if (!pure) return false;
     for (size_t i = first; i < op.operands.size(); ++i) {
-      if (!fn_.type(op.operands[i]).is_scalar()) return alone;
+      if (!fn_.type(op.operands[i]).is_scalar()) return false;
       text.push_back(ValueClass(op.operands[i]));
       // Casts of integers keep the value, others need not.
       text.push_back(static_cast<int64_t>(fn_.type(op.operands[i]).dtype));
     }
-    return text;
+    return true;
   }
 
   const Program& p_;

@@ -305,7 +305,8 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   // What a `while` carries has a name in its own role only, so that roles that count alike seem to
   // end at different turns.
   const bool apart_only = walked == Walked::kFound && !asked && CountsInWhiles(program);
-  if (!apart_only && (walked != Walked::kTooLarge || asked || !may_agree)) return walked;
+  const bool last_resort = options.agree_depth <= kNestDepth;
+  if (!apart_only && (walked != Walked::kTooLarge || asked || !last_resort)) return walked;
   WarpCheckStats first = *stats;
   if (WalkAgreed(program, options, stats, &cut) == Walked::kProved) {
     finding->reset();

@@ -156,7 +156,7 @@ Scalar Machine::LengthOf(const Scalar& difference) {
 }
 
 int64_t Machine::LowEnd(int32_t form) const {
-  const auto it = low_of_.find(Shape(form));
+  const auto it = low_of_.find(ShapeNumber(form));
   if (it == low_of_.end()) return 0;
   const auto [step, begin] = it->second;
   const int64_t low = step * (Inner(form) ? kLowInnerTurns : kLowTurns);
@@ -257,13 +257,13 @@ void Machine::NoteLag(int32_t form, int64_t threshold) {
     for (const Frame& f : me().frames)
       if (f.frame_atom == atom) threshold += c * f.position.add, framed = true;
   if (framed && threshold < 0) {
-    int64_t& lag = lag_of_[Shape(form)];
+    int64_t& lag = lag_of_[ShapeNumber(form)];
     lag = std::max(lag, std::min(-threshold, kMostLag));
   }
 }
 
 int64_t Machine::LagOf(int32_t form) const {
-  const auto it = lag_of_.find(Shape(form));
+  const auto it = lag_of_.find(ShapeNumber(form));
   return it == lag_of_.end() ? 0 : it->second;
 }
 
@@ -427,7 +427,7 @@ Step Machine::Enter(OpId id) {
         const int site = it == p_.site.end() ? 0 : it->second;
         const int64_t nth = me().runs[{length.form, site}]++;
         const Scalar frame = terms_.Of({Atom::Kind::kFrame, site, nth, {f.length}});
-        auto& [most, latest] = low_of_[Shape(length.form)];
+        auto& [most, latest] = low_of_[ShapeNumber(length.form)];
         if (step > most || (late && -length.add > latest)) learned = learned || most > 0;
         most = std::max(most, step);
         latest = std::max(latest, -length.add);

@@ -420,4 +420,15 @@ bool Machine::CheckEnd(State& state) {
   return true;
 }
 
+// Shapes are asked for at every step: by numbers they are found at once.
+int32_t Machine::ShapeNumber(int32_t form) const {
+  const auto at = static_cast<size_t>(form);
+  if (shape_of_.size() <= at) shape_of_.resize(at + 1, -1);
+  if (shape_of_[at] < 0)
+    shape_of_[at] =
+        shape_numbers_.try_emplace(Shape(form), static_cast<int32_t>(shape_numbers_.size()))
+            .first->second;
+  return shape_of_[at];
+}
+
 }  // namespace tilec::ir::warp_check

@@ -179,6 +179,7 @@ class Machine {
   Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
+  int32_t ShapeNumber(int32_t form) const;
   bool Inner(int32_t form) const;  // made of positions of loops around
   bool Unrelated(int32_t form);    // it depends on the iteration of a loop around, and that is all
   Scalar LengthOf(const Scalar& difference);  // of a loop: by a name of its own where `unrelated`
@@ -292,6 +293,8 @@ class Machine {
   std::vector<std::vector<char>> heeds_;      // by role, by component; empty: all
   std::vector<std::vector<char>> meets_for_;  // by role, by ring: threads that meet tell of it
   mutable std::map<int32_t, std::vector<int64_t>> shapes_;  // by form
+  mutable std::map<std::vector<int64_t>, int32_t> shape_numbers_;
+  mutable std::vector<int32_t> shape_of_;  // by form; -1: not asked yet
   mutable std::map<int32_t, bool> inner_;
   std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
   std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
@@ -305,9 +308,9 @@ class Machine {
   std::vector<int32_t> last_use_;              // by value: place in its block of the last use
   std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
   // By shape of a length: the largest step seen, and where the latest of its loops begins.
-  std::map<std::vector<int64_t>, std::pair<int64_t, int64_t>> low_of_;
+  std::map<int32_t, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
-  std::map<std::vector<int64_t>, int64_t> lag_of_;
+  std::map<int32_t, int64_t> lag_of_;
   int64_t ops_ = 0;
   size_t key_bytes_ = 0;                  // of the longest key so far
   std::map<std::string, int32_t> texts_;  // of slots: their numbers

@@ -11,9 +11,10 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 from ._arrays import Array, array, zeros
+from ._bundle import Bundle, bundle
 from ._errors import Error, KernelWarning, Problem
-from ._kernel import (Bundle, Compiler, Device, Graph, Kernel, Launch, Module, Parameter, Text,
-                      bundle, compile, device, load)
+from ._kernel import Compiler, Kernel, Module, Parameter, Text, compile, load
+from ._launch import Device, Graph, Launch, device
 from ._library import ABI, library, use_library
 
 __all__ = ["ABI", "Array", "Bundle", "Compiler", "Device", "Error", "Graph", "Kernel", "KernelWarning", "Launch", "Module",

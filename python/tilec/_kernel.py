@@ -19,62 +19,9 @@ import weakref
 from . import _arrays
 from ._arrays import Array, View
 from ._errors import Error, KernelWarning
+from ._launch import Launch, _Bound, device
 from ._library import DTYPE_BYTES, DTYPE_NUMBER, PARAMETER_KINDS, library
-
-_KEPT = 4096  # calls; then all are forgotten
-
-
-class Device:
-    """A GPU ("cuda", "cuda:1"), the emulator, or "auto": the first GPU, else the emulator."""
-
-    def __init__(self, name="auto"):
-        self._lib = library()
-        self._handle = ctypes.c_void_p()
-        self._lib.tilec_device_open(name.encode(), ctypes.byref(self._handle))
-        self.name = name
-        self.kind = self._lib.tilec_device_kind(self._handle).decode()
-        self.target = self._lib.tilec_device_target(self._handle).decode()
-        self._streams = {0: 0}  # of the host program: our number, by address
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._lib.tilec_device_free(self._handle)
-
-    def __repr__(self):
-        return f"tilec.Device({self._lib.tilec_device_description(self._handle).decode()!r})"
-
-    def synchronize(self):
-        """Waits for everything launched on the default stream."""
-        self._lib.tilec_device_synchronize(self._handle, 0)
-
-    def stream(self, address):
-        """The number of a CUDA stream of the host program (torch: stream.cuda_stream)."""
-        number = self._streams.get(address)
-        if number is None:
-            out = ctypes.c_int32()
-            self._lib.tilec_device_adopt_stream(self._handle, address, ctypes.byref(out))
-            number = self._streams[address] = out.value
-        return number
-
-    def alloc(self, size):
-        out = ctypes.c_uint64()
-        self._lib.tilec_device_alloc(self._handle, max(1, size), ctypes.byref(out))
-        return out.value
-
-    def release(self, address):
-        self._lib.tilec_device_release(self._handle, address)
-
-
-_devices = {}
-
-
-def device(name="auto"):
-    """The device of that name, opened once."""
-    if isinstance(name, Device):
-        return name
-    if name not in _devices:
-        _devices[name] = Device(name)
-    return _devices[name]
+from ._torch_calls import _KEPT, TorchCalls, _torch_of
 
 
 class Parameter:
@@ -154,66 +101,6 @@ class _Args:
             raise TypeError(f"`{name}` is a {type(value).__name__}; values are bool, int or float")
 
 
-class _Bound:
-    """tilec_bound, freed with this."""
-
-    def __init__(self, lib, handle):
-        self._lib, self.handle = lib, handle
-
-    def __del__(self):
-        self._lib.tilec_bound_free(self.handle)
-
-
-class Launch:
-    """A launch that was resolved: Kernel.bind."""
-
-    __slots__ = ("_device", "_bound", "_run", "_handle")
-
-    def __init__(self, device_, bound):
-        self._device, self._bound = device_, bound
-        self._run, self._handle = device_._lib.tilec_bound_launch, bound.handle
-
-    def __call__(self, stream=0):
-        self._run(self._handle, self._device.stream(stream) if stream else 0)
-
-    def at(self, *addresses, stream=0):
-        """The same launch on tensors that lie elsewhere: an address for each tensor, in the
-        signature's order."""
-        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
-        self._device._lib.tilec_bound_launch_at(self._handle, numbers, len(addresses),
-                                                self._device.stream(stream) if stream else 0)
-
-
-class Graph:
-    """Bound launches that run one after the other, as one CUDA graph."""
-
-    def __init__(self, *launches, device=None):
-        on = device or launches[0]._device
-        self._device, self._lib = on, on._lib
-        self._handle = ctypes.c_void_p()
-        self._lib.tilec_graph_create(on._handle, ctypes.byref(self._handle))
-        for launch in launches:
-            self.add(launch)
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._lib.tilec_graph_free(self._handle)
-
-    def add(self, launch):
-        """Behind those before; gives its number."""
-        number = ctypes.c_size_t()
-        self._lib.tilec_graph_add(self._handle, launch._handle, ctypes.byref(number))
-        return number.value
-
-    def move(self, number, *addresses):
-        """Other addresses for a launch, one for each of its tensors, from the next run on."""
-        numbers = (ctypes.c_uint64 * len(addresses))(*addresses)
-        self._lib.tilec_graph_move(self._handle, number, numbers, len(addresses))
-
-    def __call__(self, stream=0):
-        self._lib.tilec_graph_launch(self._handle, self._device.stream(stream) if stream else 0)
-
-
 class Text(str):
     """A text that notebooks show as it is laid out."""
 
@@ -222,17 +109,6 @@ class Text(str):
         return f"<pre>{escaped}</pre>"
 
 
-def _torch_of(value):
-    """torch, if `value` is a tensor of it; it is never imported from here."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and isinstance(value, torch.Tensor) else None
-
-
-_TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64",
-                "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-                "bool": "bool", "tf32": "float32", "u16": "uint16", "u32": "uint32",
-                "u64": "uint64", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
-                "e2m1x2": "float4_e2m1fn_x2", "ue8m0": "float8_e8m0fnu", "ue4m3": "uint8"}
 _NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "float64",
                 "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
                 "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool",
@@ -240,18 +116,7 @@ _NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "fl
                 "ue8m0": "uint8", "ue4m3": "uint8"}
 
 
-def _torch_dtype(torch, dtype):
-    """bytes where this torch has no name for it"""
-    name = _TORCH_NAMES[dtype]
-    return getattr(torch, name) if hasattr(torch, name) else torch.uint8
-
-
-def _torch_dtypes(torch):
-    return {getattr(torch, name): dtype for dtype, name in reversed(list(_TORCH_NAMES.items()))
-            if hasattr(torch, name)}
-
-
-class Kernel:
+class Kernel(TorchCalls):
     """A kernel to be called with arrays. Compiled for its compile-time values and for what is known
     of its tensors at the first call with such arguments; kept in memory and in a cache on disk."""
 
@@ -423,144 +288,6 @@ class Kernel:
         out = ctypes.c_void_p()
         self._bind_args(device_, args, ctypes.byref(out))
         return _Bound(self._lib, out)
-
-    def _call_again(self, args, kwargs):
-        """(True, results) if torch tensors on a GPU were given like this before. An address says which
-        device it is of, so that a key needs none."""
-        torch = sys.modules["torch"]
-        tensor = torch.Tensor
-        key, made = [], None
-        for a in args:
-            if isinstance(a, tensor):
-                key += (a.data_ptr(), a.shape, a.stride(), a.dtype)
-            else:
-                key += (a, type(a))
-        for name, a in kwargs.items():
-            if isinstance(a, tensor):
-                key += (name, a.data_ptr(), a.shape, a.stride(), a.dtype)
-            else:
-                key += (name, a, type(a))
-        for name in self._out_names:
-            if name not in kwargs:
-                made = self._results_again(torch, args, kwargs)
-                if made is None:
-                    return False, None
-                for n, out in made.items():
-                    key += (n, out.data_ptr(), out.shape, out.stride(), out.dtype)
-                break
-        call = self._torch_calls.get(tuple(key))
-        if call is None:
-            return False, None
-        bound, device_, index = call
-        stream = self._raw_stream(torch, index)
-        self._launch(bound.handle, device_.stream(stream) if stream else 0)
-        return True, self._results({**kwargs, **made} if made else kwargs)
-
-    def _results_again(self, torch, args, kwargs):
-        """Results that were made for such shapes before, made anew; None: there were none."""
-        tensor, like, memo = torch.Tensor, None, []
-        for a in args:
-            memo.append(a.shape if isinstance(a, tensor) else a)
-        for name, a in kwargs.items():
-            memo += (name, a.shape if isinstance(a, tensor) else a)
-        results = self._torch_results.get(tuple(memo))
-        if results is None:
-            return None
-        like = next(a for a in (*args, *kwargs.values()) if isinstance(a, tensor))
-        return {name: torch.empty(shape, dtype=dtype, device=like.device)
-                for name, shape, dtype in results}
-
-    @staticmethod
-    def _raw_stream(torch, index):
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-        return raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
-
-    def _call_torch(self, torch, given, args, kwargs, told):
-        """Tensors of one device: their memory is used as it is, on torch's current stream; tensors of
-        the CPU run on the emulator."""
-        shapes, like = {}, None
-        for name, value in given.items():
-            if isinstance(value, torch.Tensor):
-                if like is None:
-                    like = value
-                elif value.device != like.device:
-                    raise ValueError(f"`{name}` is on {value.device}, others on {like.device}")
-                shapes[name] = value.shape
-            elif name in self._names and self._names[name].kind == "tensor":
-                raise TypeError(f"`{name}` is a {type(value).__name__} beside torch tensors")
-        results = []
-        for p in self._tensors:
-            if p.direction == "out" and p.name not in given:
-                shape = self._shape_of(p, self._names_bound(given, shapes))
-                results.append((p.name, shape, _torch_dtype(torch, p.dtype)))
-        for name, shape, dtype in results:
-            given[name] = torch.empty(shape, dtype=dtype, device=like.device)
-        if like.device.type != "cuda":
-            return self._call_torch_host(torch, given)
-        index = like.device.index or 0
-        device_ = device(f"cuda:{index}")
-        bound = self._resolve_torch(torch, device_, given)
-        if told is None or not hasattr(like, "__dlpack_c_exchange_api__"):
-            self._remember(torch, given, len(args), results, (bound, device_, index))
-        else:
-            told.append(self._told(torch, args, kwargs, results, bound, device_, like))
-        self._lib.tilec_bound_launch(bound.handle, device_.stream(self._raw_stream(torch, index) or 0))
-        return self._results(given)
-
-    def _told(self, torch, args, kwargs, results, bound, device_, like):
-        places = {p.name: i for i, p in enumerate(self._order[:len(args)])}
-        places.update((name, len(args) + i) for i, name in enumerate(kwargs))
-        places.update((name, -1 - i) for i, (name, _, _) in enumerate(results))
-        make = tuple((torch.empty, (shape,), {"dtype": dtype, "device": like.device})
-                     for _, shape, dtype in results)
-        return (bound.handle.value, bound, device_.stream,
-                tuple(places[p.name] for p in self._tensors),
-                tuple(places[name] for name in self._out_names), make)
-
-    def _remember(self, torch, given, positional, results, call):
-        """As _call_again will ask: positional arguments by place, others by name, then results."""
-        key, memo = [], []
-        by_place = [p.name for p in self._order[:positional]]
-        for name in [*by_place, *[n for n in given if n not in by_place]]:
-            value = given[name]
-            words = () if name in by_place else (name,)
-            if isinstance(value, torch.Tensor):
-                key += (*words, value.data_ptr(), value.shape, value.stride(), value.dtype)
-            else:
-                key += (*words, value, type(value))
-            if name not in [r[0] for r in results]:
-                memo += (*words, value.shape if isinstance(value, torch.Tensor) else value)
-        if len(self._torch_calls) >= _KEPT:
-            self._torch_calls.clear()
-            self._torch_results.clear()
-        self._torch_calls[tuple(key)] = call
-        self._torch_results[tuple(memo)] = results
-
-    def _resolve_torch(self, torch, device_, given):
-        dtypes = _torch_dtypes(torch)
-        tensors, values = {}, {}
-        for name, value in given.items():
-            if not isinstance(value, torch.Tensor):
-                values[name] = value
-                continue
-            dtype = dtypes.get(value.dtype)
-            self._check_dtype(self._names[name], dtype or str(value.dtype))
-            shape = tuple(value.shape)
-            strides = None if value.is_contiguous() else tuple(value.stride())
-            tensors[name] = (value.data_ptr(), shape, strides)
-        return self._bind(device_, tensors, values)
-
-    def _call_torch_host(self, torch, given):
-        dtypes = _torch_dtypes(torch)
-        views = dict(given)
-        for name, value in given.items():
-            if isinstance(value, torch.Tensor):
-                shape = tuple(value.shape)
-                strides = None if value.is_contiguous() else tuple(value.stride())
-                views[name] = View(dtypes.get(value.dtype, str(value.dtype)), shape, strides,
-                                   value.data_ptr(), "host", value)
-        self._run_host(device("emulator"), views)
-        return self._results(given)
 
     def _view(self, p, value):
         if isinstance(value, Array):
@@ -745,69 +472,6 @@ class Kernel:
         if done.returncode != 0:
             raise Error(done.stderr or done.stdout)
         return Text(done.stdout)
-
-
-class BundleKernel(Kernel):
-    """A kernel of a bundle: called as others are, built already. Its parameters are tensors, scalars,
-    then what differs between builds."""
-
-    def __init__(self, bundle, name, device_name):
-        self._bundle, self._asked = bundle, name.encode()
-        super().__init__(bundle._lib, bundle._handle, None, {}, device_name)
-
-    def _look(self):
-        lib, at = self._lib, (self._handle, self._asked)
-        return self._asked.decode(), [Parameter(lib.tilec_bundle_parameter(*at, i).contents)
-                                      for i in range(lib.tilec_bundle_parameter_count(*at))]
-
-    def _warnings(self):
-        return ""
-
-    def _free(self):
-        self._bundle = None
-
-    def _bind_args(self, device_, args, out):
-        self._lib.tilec_bundle_bind(self._handle, self._asked, device_._handle, args.handle, out)
-
-    def _prepare_args(self, device_, args):
-        self._lib.tilec_bundle_prepare(self._handle, self._asked, device_._handle, args.handle)
-
-    def emit(self, what, **values):
-        raise TypeError(f"{self.name} is of a bundle: there is no source to emit {what} from")
-
-    def explain(self, *words, **values):
-        raise TypeError(f"{self.name} is of a bundle: there is no source to explain")
-
-
-class Bundle:
-    """The kernels of a bundle that `tilec bundle` built, by name: tilec.bundle("k.tilec")["gemm"]."""
-
-    def __init__(self, path, device_name="auto"):
-        self._lib, self._device_name = library(), device_name
-        self._handle = ctypes.c_void_p()
-        self._lib.tilec_bundle_open(os.fspath(path).encode(), ctypes.byref(self._handle))
-        self.kernels = [self._lib.tilec_bundle_kernel(self._handle, i).decode()
-                        for i in range(self._lib.tilec_bundle_count(self._handle))]
-        self._made = {}
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._lib.tilec_bundle_free(self._handle)
-
-    def __getitem__(self, name):
-        if name not in self.kernels:
-            raise KeyError(f"the bundle has {', '.join(self.kernels)}, not `{name}`")
-        made = self._made.get(name)
-        kernel = made() if made else None
-        if kernel is None:
-            kernel = BundleKernel(self, name, self._device_name)
-            self._made[name] = weakref.ref(kernel)  # kernels keep the bundle, not it them
-        return kernel
-
-
-def bundle(path, device="auto"):
-    """The kernels of a bundle. `device` is for arrays of the host's memory."""
-    return Bundle(path, device)
 
 
 STANDS_FOR = _arrays.STANDS_FOR

@@ -21,7 +21,7 @@ import warnings
 
 import torch
 
-from ._kernel import _torch_dtype
+from ._torch_calls import _torch_dtype
 
 
 def _inputs(kernel):

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "runtime/emulator/handlers.h"
 #include "support/check.h"
@@ -21,6 +22,18 @@ constexpr Form kForms[] = {
 #include "runtime/emulator/ptx_isa.def"
 #undef PTX
 };
+
+// The forms of an opcode, in their order: every instruction of a text asks for them.
+const std::vector<const Form*>& FormsOf(std::string_view opcode) {
+  static const auto* const forms = [] {
+    auto* by_opcode = new std::unordered_map<std::string_view, std::vector<const Form*>>;
+    for (const Form& f : kForms) (*by_opcode)[f.opcode].push_back(&f);
+    return by_opcode;
+  }();
+  static const std::vector<const Form*> none;
+  const auto it = forms->find(opcode);
+  return it == forms->end() ? none : it->second;
+}
 
 bool SameWord(std::string_view pattern, std::string_view word) {
   if (!pattern.empty() && pattern.back() == '*')
@@ -102,13 +115,13 @@ bool Decoder::MatchForm(const Statement& s, Matched* out) {
   const bool any_order = AnyOrder(s.opcode) && mods.size() <= kMostMods;
   for (const bool ordered : {true, false}) {
     if (!ordered && !any_order) break;
-    for (const Form& f : kForms) {
-      if (f.opcode != s.opcode) continue;
+    for (const Form* form : FormsOf(s.opcode)) {
+      const Form& f = *form;
       Type types[2] = {Type::kNone, Type::kNone};
       if (ordered ? !MatchMods(f.mods, mods.data(), mods.size(), types, 0)
                   : !MatchSet(f.mods, mods, 0, types, 0))
         continue;
-      out->form = &f;
+      out->form = form;
       out->t = types[0];
       out->u = types[1];
       return true;
@@ -117,9 +130,9 @@ bool Decoder::MatchForm(const Statement& s, Matched* out) {
   auto report = places_.At(diags_.Report(kPtxUnknownForm, {}, s.text), s.line);
   std::string known;
   int shown = 0;
-  for (const Form& f : kForms) {
-    if (f.opcode != s.opcode || shown == 4) continue;
-    known += (shown++ > 0 ? "; " : "") + std::string(f.opcode) + " " + std::string(f.mods);
+  for (const Form* f : FormsOf(s.opcode)) {
+    if (shown == 4) break;
+    known += (shown++ > 0 ? "; " : "") + std::string(f->opcode) + " " + std::string(f->mods);
   }
   if (!known.empty()) report.Note("forms of this opcode: " + known);
   return false;

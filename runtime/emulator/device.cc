@@ -4,9 +4,7 @@
 // pointer and a stray one is outside every entry of the table. A launch holds the table: memory
 // cannot be freed under a running kernel.
 //
-// Clusters are independent and run on a pool; one that spends its budget without finishing makes
-// room for the next, so kernels whose CTAs wait for each other make progress. The fault of the
-// smallest cluster number is reported, whatever the number of threads.
+// Clusters are independent and run on a pool (cluster_pool.h).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device.h"
@@ -20,6 +18,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "runtime/emulator/cluster_pool.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/fences.h"
 #include "runtime/emulator/handlers.h"
@@ -37,10 +36,6 @@ namespace {
 constexpr uint64_t kRedzone = 512;
 constexpr uint64_t kWorkspace = 256;  // of a grid whose CTAs meet: %envreg1 and %envreg2
 constexpr uint64_t kAlign = 256;
-constexpr uint64_t kBudget =
-    4'000'000;                       // warp instructions before a worker starts one more cluster
-constexpr size_t kMaxResident = 64;  // clusters a worker keeps at once
-constexpr uint64_t kCheckedBudget = 20'000;  // the same in a checked launch
 
 struct Heap {
   struct Block {
@@ -114,103 +109,6 @@ class EmuModule : public Module {
   std::vector<std::unique_ptr<Program>> programs;
 };
 
-// Runs every cluster of a launch. Returns the faulted cluster, if any.
-class Pool {
- public:
-  // `memory`: what the clusters of one thread may take.
-  Pool(Launch* launch, uint64_t clusters, int threads, uint64_t memory)
-      : launch_(launch), clusters_(clusters), threads_(threads), memory_(memory) {}
-
-  Execution& execution() { return execution_; }
-
-  bool Run(Fault* fault) {
-    std::vector<std::thread> workers;
-    for (int k = 1; k < threads_; ++k) workers.emplace_back([this] { Work(); });
-    Work();
-    for (std::thread& t : workers) t.join();
-    if (!failed_) return true;
-    *fault = std::move(fault_);
-    return false;
-  }
-
- private:
-  void Work() {
-    std::deque<std::unique_ptr<Cluster>> resident;
-    std::vector<std::unique_ptr<Cluster>> spare;
-    const EmulatorOptions& o = *launch_->options;
-    bool checked = launch_->judge != nullptr;
-    bool plain = o.policy == Policy::kRunToBlock && o.landing == Landing::kEarly;
-    const uint64_t budget = checked && plain ? kCheckedBudget : kBudget;
-    Slices slices(o, checked && clusters_ > 1);
-    size_t most = checked ? std::min<size_t>(ResidentClusters(*launch_), 1024) : kMaxResident;
-    most = static_cast<size_t>(std::clamp<uint64_t>(memory_ / ClusterBytes(*launch_), 1, most));
-    size_t waiting = 0;  // clusters in a row that did nothing but poll
-    while (true) {
-      uint64_t n = clusters_;
-      const size_t wanted = waiting == 0 ? slices.Wanted(most) : most;
-      if (resident.size() < wanted) n = launch_->next_cluster.fetch_add(1);
-      if (n < clusters_ && n < launch_->first_fault.load()) {
-        std::unique_ptr<Cluster> c;
-        if (!spare.empty())
-          c = std::move(spare.back()), spare.pop_back();
-        else
-          c = std::make_unique<Cluster>();
-        if (!c->Start(launch_, n)) {
-          End(std::move(c), &spare, /*started=*/false);
-          continue;
-        }
-        resident.push_front(std::move(c));
-      }
-      if (resident.empty()) return;
-      std::swap(resident.front(), resident[slices.Next(resident.size())]);
-      std::unique_ptr<Cluster> c = std::move(resident.front());
-      resident.pop_front();
-      const uint64_t slice = slices.Length(budget);
-      Cluster::Status status = c->Run(slice);
-      if (status == Cluster::Status::kBudget && slice < Slices::kLong) {
-        resident.push_back(std::move(c));
-        continue;
-      }
-      if (status == Cluster::Status::kBudget) {
-        waiting = WaitsForOthers(*c) ? waiting + 1 : 0;
-        bool full = resident.size() + 1 >= most || launch_->next_cluster.load() >= clusters_;
-        if (!full || waiting <= 2 * (resident.size() + 1)) {
-          resident.push_back(std::move(c));
-          continue;
-        }
-        uint64_t started = std::min(launch_->next_cluster.load(), clusters_);
-        ReportWaiting(*c, resident.size() + 1, clusters_ - started);
-        status = Cluster::Status::kFault;
-      }
-      waiting = 0;
-      End(std::move(c), &spare, /*started=*/true);
-    }
-  }
-
-  // A cluster is over: its fault, if it is the first, its decisions, its memory for the next one.
-  void End(std::unique_ptr<Cluster> c, std::vector<std::unique_ptr<Cluster>>* spare, bool started) {
-    if (started) JudgeEnd(*c, c->failed && c->fault.def == &kDeadlock);
-    std::lock_guard lock(mutex_);
-    if (c->failed && c->number < launch_->first_fault.load()) {
-      launch_->first_fault.store(c->number);
-      fault_ = std::move(c->fault);
-      failed_ = true;
-    }
-    if (launch_->options->record != nullptr)
-      execution_.clusters[c->number] = std::move(c->decisions);
-    spare->push_back(std::move(c));
-  }
-
-  Launch* launch_;
-  uint64_t clusters_;
-  int threads_;
-  uint64_t memory_;
-  std::mutex mutex_;
-  Fault fault_;
-  Execution execution_;
-  bool failed_ = false;
-};
-
 // The constants of each CTA of a cluster: they differ in addresses of shared memory.
 void FillConstants(const Program& program, uint32_t ranks, uint64_t bank, uint8_t* to) {
   if (program.constants.empty()) return;
@@ -238,6 +136,43 @@ void WriteAddresses(const PtxModule& module) {
 bool NeedsHeap(const PtxModule& module) {
   return std::any_of(module.function_names.begin(), module.function_names.end(),
                      [](const auto& f) { return f.body < 0 && f.name == "malloc"; });
+}
+
+// The arguments of a launch, where the program looks for them.
+Result<> FillParams(const Program& program, const std::vector<KernelArg>& args, uint8_t* to,
+                    DiagSink& diags) {
+  for (size_t k = 0; k < args.size(); ++k) {
+    auto [offset, bytes] = program.params[k];
+    if (args[k].bytes.size() != bytes)
+      return diags.Report(kBadArguments, {}, program.name,
+                          fmt::format("argument {} has {} bytes, the parameter {}", k,
+                                      args[k].bytes.size(), bytes));
+    if (bytes > 0) memcpy(to + offset, args[k].bytes.data(), bytes);
+  }
+  return Done();
+}
+
+// What a launch may reach, in order of addresses, as the heap has them: a program may have
+// thousands, and launch often.
+void ListAllocations(const Heap& heap, const Allocation& parameters, emulator::Launch* launch) {
+  std::vector<Allocation>& all = launch->allocations;
+  all.reserve(heap.blocks.size() + 1);
+  for (const auto& [address, block] : heap.blocks)
+    all.push_back({address, address + block.size, block.read_only});
+  all.insert(
+      std::upper_bound(all.begin(), all.end(), parameters,
+                       [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; }),
+      parameters);
+}
+
+Result<> SayFault(const Fault& fault, const EmuModule& module, const std::string& entry,
+                  DiagSink& diags) {
+  DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
+  module.places.At(report, fault.line);
+  report.Note(fmt::format("in entry `{}`", entry));
+  for (const std::string& note : fault.notes) report.Note(note);
+  for (const std::string& help : fault.helps) report.Help(help);
+  return DiagSink::Propagate();
 }
 
 class EmuDevice : public Device {
@@ -432,14 +367,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
   const uint32_t ranks = config.cluster[0] * config.cluster[1] * config.cluster[2];
   HostMemory params(param_bytes), constants(bank * ranks);
   if (!params.ok() || !constants.ok()) return diags.Report(kNoHostMemory, {}, param_bytes);
-  for (size_t k = 0; k < args.size(); ++k) {
-    auto [offset, bytes] = program->params[k];
-    if (args[k].bytes.size() != bytes)
-      return diags.Report(kBadArguments, {}, entry,
-                          fmt::format("argument {} has {} bytes, the parameter {}", k,
-                                      args[k].bytes.size(), bytes));
-    if (bytes > 0) memcpy(params.data() + offset, args[k].bytes.data(), bytes);
-  }
+  TRY_VOID(FillParams(*program, args, params.data(), diags));
 
   auto begin = std::chrono::steady_clock::now();
   std::shared_lock lock(state_->mutex);
@@ -465,16 +393,8 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
     launch.clusters[k] = config.grid[k] / config.cluster[k];
     clusters *= launch.clusters[k];
   }
-  // In order of addresses, as the heap has them: a program may have thousands, and launch often.
-  launch.allocations.reserve(state_->heap.blocks.size() + 1);
-  for (const auto& [address, block] : state_->heap.blocks)
-    launch.allocations.push_back({address, address + block.size, block.read_only});
-  uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
-  const Allocation parameters = {params_at, params_at + program->param_bytes, true};
-  launch.allocations.insert(
-      std::upper_bound(launch.allocations.begin(), launch.allocations.end(), parameters,
-                       [](const Allocation& a, const Allocation& b) { return a.begin < b.begin; }),
-      parameters);
+  const uint64_t params_at = reinterpret_cast<uint64_t>(params.data());
+  ListAllocations(state_->heap, {params_at, params_at + program->param_bytes, true}, &launch);
 
   const bool in_order = program->order_sensitive || program->tensor_sums;
   int threads = in_order || Checks() || program->cancels ? 1 : Threads();
@@ -519,12 +439,7 @@ Result<> EmuDevice::Launch(const Module& module, const std::string& entry,
                         options_.spurious_try_wait, std::move(pool.execution().clusters)};
   if (ok) return Done();
   if (Checks()) options_.report->Add(FindingOf(fault, launch));
-  DiagBuilder report = diags.ReportText(*fault.def, {}, fault.message);
-  emu->places.At(report, fault.line);
-  report.Note(fmt::format("in entry `{}`", entry));
-  for (const std::string& note : fault.notes) report.Note(note);
-  for (const std::string& help : fault.helps) report.Help(help);
-  return DiagSink::Propagate();
+  return SayFault(fault, *emu, entry, diags);
 }
 
 const Program* Find(const Module& module, const std::string& entry) {

@@ -141,7 +141,7 @@ Step RunBulkLoad(Warp& w, const Inst& i, uint32_t mask) {
     auto deliver = [&](Cta& target, Cta& signalled) {
       judge::AsyncOp op;
       if (w.judge != nullptr)
-        op = JudgeBulkLoad(w, i, l, from[l], target, offset, bytes, signalled, bar_offset);
+        op = JudgeBulkLoad({w, i, l}, from[l], {target, offset}, bytes, {signalled, bar_offset});
       if (Poisons(w)) memset(target.smem + offset, 0xff, bytes);
       return IssueCopy(w, [=, &w, &i, &target, &signalled] {
         if (bytes > 0) memcpy(target.smem + offset, source, bytes);
@@ -174,7 +174,8 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
       return Step::kError;
     uint32_t bytes = size[l];
     judge::AsyncOp op;
-    if (w.judge != nullptr) op = JudgeBulkShared(w, i, l, *source, s, *target, d, bytes, *owner, b);
+    if (w.judge != nullptr)
+      op = JudgeBulkShared({w, i, l}, {*source, s}, {*target, d}, bytes, {*owner, b});
     bool apart = target != source || d + uint64_t{bytes} <= s || s + uint64_t{bytes} <= d;
     if (Poisons(w) && apart) memset(target->smem + d, 0xff, bytes);
     bool ok = IssueCopy(w, [=, &w, &i] {
@@ -207,7 +208,8 @@ Step RunStoreAsync(Warp& w, const Inst& i, uint32_t mask) {
       memcpy(&values[k * each], &v, each);
     }
     judge::AsyncOp op;
-    if (w.judge != nullptr) op = JudgeStoreAsync(w, i, l, *target, d, bytes, *owner, b, i.u[0]);
+    if (w.judge != nullptr)
+      op = JudgeStoreAsync({w, i, l}, {*target, d}, bytes, {*owner, b}, i.u[0] != 0);
     const bool ok = IssueCopy(w, [=, &w, &i] {
       uint64_t old = 0, now = 0;
       if (i.u[0]) {
@@ -246,7 +248,7 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
                (i.u[0] == 0 ||
                 Row<uint32_t>(w, i.o[i.u[0]])[o] == Row<uint32_t>(w, i.o[i.u[0]])[l]);
       });
-      JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], false, bytes_of, twins);
+      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], false, bytes_of, twins);
     }
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
@@ -276,7 +278,8 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
         !SharedRange(w, i, l, from[l], size[l], 16, "a bulk reduction", &cta, &offset) ||
         !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
       return Step::kError;
-    if (w.judge != nullptr) JudgeBulkStore(w, i, l, *cta, offset, to[l], size[l], true, 0xffff, 0);
+    if (w.judge != nullptr)
+      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], /*reduces=*/true);
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
     const auto how = static_cast<TmaReduceOp>(i.u[0]);
@@ -380,8 +383,8 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
       };
       judge::AsyncOp op;
       if (w.judge != nullptr)
-        op = JudgeTensorLoad(w, i, l, map, Row<uint64_t>(w, list[1])[l], where.data(), target,
-                             offset, signalled, bar_offset);
+        op = JudgeTensorLoad({w, i, l}, {map, Row<uint64_t>(w, list[1])[l], where.data()},
+                             {target, offset}, {signalled, bar_offset});
       if (Poisons(w)) PoisonDestination(target, [&](uint8_t* s) { return write(s).ok(); });
       return IssueCopy(w, [=, &w, &i, &target, &signalled] {
         TmaResult r = write(target.smem);
@@ -450,7 +453,7 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
           same = Row<uint32_t>(w, list[k])[o] == Row<uint32_t>(w, list[k])[l];
         return same;
       });
-      JudgeTensorStore(w, i, l, map, maps[l], coords, *cta, offset, reduces, twins);
+      JudgeTensorStore({w, i, l}, {*cta, offset}, {map, maps[l], coords}, reduces, twins);
     }
     if (!early && !IssueGrouped(w, true, l, land)) return Step::kError;
   }

@@ -126,7 +126,7 @@ Step RunTryCancel(Warp& w, const Inst& i, uint32_t mask) {
     for (Cta& target : w.cta->cluster->ctas) {
       if (!i.u[0] && &target != cta) continue;
       judge::AsyncOp op;
-      if (w.judge != nullptr) op = JudgeAnswer(w, i, l, target, offset, sizeof(Answer), at);
+      if (w.judge != nullptr) op = JudgeAnswer({w, i, l}, {target, offset}, sizeof(Answer), at);
       const bool ok = IssueCopy(w, [=, &w, &i, &target] {
         std::memcpy(target.smem + offset, &answer, sizeof answer);
         if (w.judge != nullptr) w.judge->Landed(op, target.rank, at);

@@ -3,6 +3,8 @@
 // barrier or group that says when.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 
@@ -27,95 +29,94 @@ void SpendBox(Warp& w, const Inst& i, int lane, const TensorMapInfo& map, const 
     w.judge->Spend(judge::Rule::kB3, w.judge_id, 1u << lane, PcOf(w, i), sectors, needed);
 }
 
+// A copy of so many bytes, of which a barrier is told.
+judge::AsyncOp CopyTo(const Issuer& by, const SharedPlace& barrier, uint32_t bytes) {
+  judge::Judge& j = *by.w.judge;
+  j.Executes(by.w.judge_id, PcOf(by.w, by.i), by.lane);
+  return j.CopyTo(by.w.judge_id, by.lane, PcOf(by.w, by.i), barrier.cta.rank, barrier.offset,
+                  bytes);
+}
+
+// What a copy to global memory reads and what it writes, which are awaited apart.
+std::pair<judge::AsyncOp, judge::AsyncOp> BulkOps(const Issuer& by, bool reduces, uint32_t twins) {
+  judge::Judge& j = *by.w.judge;
+  j.Executes(by.w.judge_id, PcOf(by.w, by.i), by.lane);
+  judge::AsyncOp reads = j.BulkRead(by.w.judge_id, by.lane, PcOf(by.w, by.i));
+  judge::AsyncOp writes = j.BulkWrite(by.w.judge_id, by.lane, PcOf(by.w, by.i), reduces);
+  writes.twins = twins;
+  return {std::move(reads), std::move(writes)};
+}
+
 }  // namespace
 
-judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
-                               uint64_t map_address, const int32_t* coords, const Cta& target,
-                               uint32_t offset, const Cta& signalled, uint32_t bar_offset) {
-  judge::Judge& j = *w.judge;
-  j.Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op =
-      j.CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset,
-               static_cast<uint32_t>(map.box_bytes()));  // TmaCheck: less than shared memory has
-  j.TensorMapUse(op, map_address);
-  SpendBox(w, i, lane, map, coords);
-  uint8_t layout = LayoutOf(map.swizzle_bytes);
-  ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
-    j.AsyncShared(op, target.rank, at, bytes, true, layout);
+judge::AsyncOp JudgeTensorLoad(const Issuer& by, const MappedBox& from, const SharedPlace& to,
+                               const SharedPlace& barrier) {
+  judge::Judge& j = *by.w.judge;
+  // TmaCheck: less than shared memory has
+  judge::AsyncOp op = CopyTo(by, barrier, static_cast<uint32_t>(from.map.box_bytes()));
+  j.TensorMapUse(op, from.map_address);
+  SpendBox(by.w, by.i, by.lane, from.map, from.coords);
+  uint8_t layout = LayoutOf(from.map.swizzle_bytes);
+  ForEachBoxRun(from.map, to.offset, [&](uint32_t at, uint32_t bytes) {
+    j.AsyncShared(op, to.cta.rank, at, bytes, true, layout);
   });
-  ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
+  ForEachGlobalRow(from.map, from.coords, [&](uint64_t address, uint64_t bytes) {
     j.AsyncGlobal(op, address, bytes, false);
   });
   return op;
 }
 
-void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
-                      uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
-                      bool reduces, uint32_t twins) {
-  judge::Judge& j = *w.judge;
-  j.Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp reads = j.BulkRead(w.judge_id, lane, PcOf(w, i));
-  judge::AsyncOp writes = j.BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
-  writes.twins = twins;
-  j.TensorMapUse(reads, map_address);
-  SpendBox(w, i, lane, map, coords);
-  ForEachBoxRun(map, offset, [&](uint32_t at, uint32_t bytes) {
-    j.AsyncShared(reads, cta.rank, at, bytes, false, LayoutOf(map.swizzle_bytes));
+void JudgeTensorStore(const Issuer& by, const SharedPlace& from, const MappedBox& to, bool reduces,
+                      uint32_t twins) {
+  judge::Judge& j = *by.w.judge;
+  const auto [reads, writes] = BulkOps(by, reduces, twins);
+  j.TensorMapUse(reads, to.map_address);
+  SpendBox(by.w, by.i, by.lane, to.map, to.coords);
+  ForEachBoxRun(to.map, from.offset, [&, reads = reads](uint32_t at, uint32_t bytes) {
+    j.AsyncShared(reads, from.cta.rank, at, bytes, false, LayoutOf(to.map.swizzle_bytes));
   });
-  ForEachGlobalRow(map, coords, [&](uint64_t address, uint64_t bytes) {
+  ForEachGlobalRow(to.map, to.coords, [&, writes = writes](uint64_t address, uint64_t bytes) {
     j.AsyncGlobal(writes, address, bytes, true);
   });
 }
 
-judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
-                             uint32_t offset, uint32_t bytes, const Cta& signalled,
-                             uint32_t bar_offset) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op =
-      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
-  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
-  w.judge->AsyncGlobal(op, from, bytes, false);
+judge::AsyncOp JudgeBulkLoad(const Issuer& by, uint64_t from, const SharedPlace& to, uint32_t bytes,
+                             const SharedPlace& barrier) {
+  judge::AsyncOp op = CopyTo(by, barrier, bytes);
+  by.w.judge->AsyncShared(op, to.cta.rank, to.offset, bytes, true, 0);
+  by.w.judge->AsyncGlobal(op, from, bytes, false);
   return op;
 }
 
-judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
-                               const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
-                               uint32_t bar_offset) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op =
-      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
-  w.judge->AsyncShared(op, source.rank, from, bytes, false, 0);
-  w.judge->AsyncShared(op, target.rank, to, bytes, true, 0);
+judge::AsyncOp JudgeBulkShared(const Issuer& by, const SharedPlace& from, const SharedPlace& to,
+                               uint32_t bytes, const SharedPlace& barrier) {
+  judge::AsyncOp op = CopyTo(by, barrier, bytes);
+  by.w.judge->AsyncShared(op, from.cta.rank, from.offset, bytes, false, 0);
+  by.w.judge->AsyncShared(op, to.cta.rank, to.offset, bytes, true, 0);
   return op;
 }
 
-judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
-                           uint32_t bytes, uint32_t bar_offset) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op = w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), target.rank, bar_offset, bytes);
-  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
+judge::AsyncOp JudgeAnswer(const Issuer& by, const SharedPlace& to, uint32_t bytes,
+                           uint32_t barrier) {
+  judge::AsyncOp op = CopyTo(by, {to.cta, barrier}, bytes);
+  by.w.judge->AsyncShared(op, to.cta.rank, to.offset, bytes, true, 0);
   return op;
 }
 
 // Asynchronous, but the ISA does not name it among the operations of the async proxy.
-judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
-                               uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
-                               bool reduces) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp op =
-      w.judge->CopyTo(w.judge_id, lane, PcOf(w, i), signalled.rank, bar_offset, bytes);
+judge::AsyncOp JudgeStoreAsync(const Issuer& by, const SharedPlace& to, uint32_t bytes,
+                               const SharedPlace& barrier, bool reduces) {
+  judge::AsyncOp op = CopyTo(by, barrier, bytes);
   op.generic = true;
   op.strong = reduces;
-  w.judge->AsyncShared(op, target.rank, offset, bytes, true, 0);
+  by.w.judge->AsyncShared(op, to.cta.rank, to.offset, bytes, true, 0);
   return op;
 }
 
-void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces, uint16_t bytes_of, uint32_t twins) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), lane);
-  judge::AsyncOp reads = w.judge->BulkRead(w.judge_id, lane, PcOf(w, i));
-  judge::AsyncOp writes = w.judge->BulkWrite(w.judge_id, lane, PcOf(w, i), reduces);
-  writes.twins = twins;
+void JudgeBulkStore(const Issuer& by, const SharedPlace& from, uint64_t to, uint32_t bytes,
+                    bool reduces, uint16_t bytes_of, uint32_t twins) {
+  judge::Judge& j = *by.w.judge;
+  const auto [reads, writes] = BulkOps(by, reduces, twins);
   // The bytes of each 16 that are copied, by runs.
   constexpr uint32_t kChunk = 16;
   for (uint32_t first = 0; first < kChunk && bytes_of != 0xffff; ++first) {
@@ -123,13 +124,13 @@ void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t o
     uint32_t run = 1;
     while (first + run < kChunk && (bytes_of >> (first + run) & 1) != 0) ++run;
     for (uint32_t at = first; at < bytes; at += kChunk) {
-      w.judge->AsyncShared(reads, cta.rank, offset + at, run, false, 0);
-      w.judge->AsyncGlobal(writes, to + at, run, true);
+      j.AsyncShared(reads, from.cta.rank, from.offset + at, run, false, 0);
+      j.AsyncGlobal(writes, to + at, run, true);
     }
   }
   if (bytes_of != 0xffff) return;
-  w.judge->AsyncShared(reads, cta.rank, offset, bytes, false, 0);
-  w.judge->AsyncGlobal(writes, to, bytes, true);
+  j.AsyncShared(reads, from.cta.rank, from.offset, bytes, false, 0);
+  j.AsyncGlobal(writes, to, bytes, true);
 }
 
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,

@@ -60,26 +60,38 @@ void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_
                  bool arrives, bool expects);
 void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
                const uint32_t* parities);
-judge::AsyncOp JudgeTensorLoad(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
-                               uint64_t map_address, const int32_t* coords, const Cta& target,
-                               uint32_t offset, const Cta& signalled, uint32_t bar_offset);
-// The answer to `clusterlaunchcontrol.try_cancel` on its way to a CTA.
-judge::AsyncOp JudgeAnswer(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
-                           uint32_t bytes, uint32_t bar_offset);
-void JudgeTensorStore(Warp& w, const Inst& i, int lane, const TensorMapInfo& map,
-                      uint64_t map_address, const int32_t* coords, const Cta& cta, uint32_t offset,
-                      bool reduces, uint32_t twins);
-judge::AsyncOp JudgeBulkLoad(Warp& w, const Inst& i, int lane, uint64_t from, const Cta& target,
-                             uint32_t offset, uint32_t bytes, const Cta& signalled,
-                             uint32_t bar_offset);
-judge::AsyncOp JudgeBulkShared(Warp& w, const Inst& i, int lane, const Cta& source, uint32_t from,
-                               const Cta& target, uint32_t to, uint32_t bytes, const Cta& signalled,
-                               uint32_t bar_offset);
-judge::AsyncOp JudgeStoreAsync(Warp& w, const Inst& i, int lane, const Cta& target, uint32_t offset,
-                               uint32_t bytes, const Cta& signalled, uint32_t bar_offset,
-                               bool reduces);
-void JudgeBulkStore(Warp& w, const Inst& i, int lane, const Cta& cta, uint32_t offset, uint64_t to,
-                    uint32_t bytes, bool reduces, uint16_t bytes_of, uint32_t twins);
+// Who starts a copy, where in a cluster's shared memory, and which box of a tensor.
+struct Issuer {
+  Warp& w;
+  const Inst& i;
+  int lane;
+};
+struct SharedPlace {
+  const Cta& cta;
+  uint32_t offset;
+};
+struct MappedBox {
+  const TensorMapInfo& map;
+  uint64_t map_address;
+  const int32_t* coords;
+};
+// `barrier`: that is told of the bytes.
+judge::AsyncOp JudgeTensorLoad(const Issuer& by, const MappedBox& from, const SharedPlace& to,
+                               const SharedPlace& barrier);
+// The answer to `clusterlaunchcontrol.try_cancel` on its way to a CTA, whose barrier is told.
+judge::AsyncOp JudgeAnswer(const Issuer& by, const SharedPlace& to, uint32_t bytes,
+                           uint32_t barrier);
+void JudgeTensorStore(const Issuer& by, const SharedPlace& from, const MappedBox& to, bool reduces,
+                      uint32_t twins);
+judge::AsyncOp JudgeBulkLoad(const Issuer& by, uint64_t from, const SharedPlace& to, uint32_t bytes,
+                             const SharedPlace& barrier);
+judge::AsyncOp JudgeBulkShared(const Issuer& by, const SharedPlace& from, const SharedPlace& to,
+                               uint32_t bytes, const SharedPlace& barrier);
+judge::AsyncOp JudgeStoreAsync(const Issuer& by, const SharedPlace& to, uint32_t bytes,
+                               const SharedPlace& barrier, bool reduces);
+// `bytes_of`: which of each 16 bytes are copied.
+void JudgeBulkStore(const Issuer& by, const SharedPlace& from, uint64_t to, uint32_t bytes,
+                    bool reduces, uint16_t bytes_of = 0xffff, uint32_t twins = 0);
 void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes);
 void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,

@@ -32,6 +32,7 @@
 #include "tests/fuzz/reduce.h"
 #include "tests/fuzz/tile_expr.h"
 #include "tests/obeyed/wanted.h"
+#include "tests/solved/folder.h"
 #include "tests/test_calls.h"
 #include "tests/unit/h200.h"
 #include "tests/warp_check/mutants.h"
@@ -93,6 +94,7 @@ class Runner {
   std::string Run(const Variant& variant, const std::string& text, const frontend::Values& values) {
     tools::Options options;
     options.no_cache = true;
+    options.solutions = SolvedFolder();
     options.target = settings_.target.empty() ? "h200" : settings_.target;
     options.target_said = !settings_.target.empty();
     options.schedule = variant.schedule[0] != 0 ? variant.schedule : kFile;

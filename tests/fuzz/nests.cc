@@ -27,6 +27,7 @@
 #include "tests/fuzz/lost.h"
 #include "tests/fuzz/nest_program.h"
 #include "tests/fuzz/steered_program.h"
+#include "tests/solved/folder.h"
 #include "tools/runner.h"
 #include "tools/session.h"
 
@@ -74,6 +75,7 @@ Outcome Run(const TileProgram& nest) {
   Outcome out;
   tools::Options options;
   options.no_cache = true;
+  options.solutions = SolvedFolder();
   options.schedule = "solve";
   tools::Session session(options);
   DiagSink& diags = session.diags();

@@ -34,6 +34,7 @@
 #include "tests/fuzz/lost.h"
 #include "tests/fuzz/tile_expr.h"
 #include "tests/obeyed/wanted.h"
+#include "tests/solved/folder.h"
 #include "tests/test_calls.h"
 #include "tools/runner.h"
 #include "tools/session.h"
@@ -85,6 +86,7 @@ class Build {
         Counts* counts)
       : settings_(settings), rng_(seed * 31 + 7), seed_(seed), counts_(*counts) {
     options_.no_cache = true;
+    options_.solutions = SolvedFolder();
     options_.schedule = Schedule(rng_);
     if (rng_.Chance(15)) options_.tune = "model";
     file_ = files[static_cast<size_t>(rng_.Below(static_cast<int>(files.size())))];

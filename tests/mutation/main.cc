@@ -89,10 +89,16 @@ constexpr Source kSources[] = {
      "B=1 H=2 G=1 S=512 L=512 D=128 scale=0.088 BQ=256 BKV=64 causal=true | "
      "B=1 H=1 G=1 S=300 L=200 D=128 scale=0.088 BQ=256 BKV=64 causal=true",
      "solve", true, kTwoSms},
+    // Rows of scales at multiples of 16 bytes, which TMA copies, and at others, which threads load.
     {"b200 mxfp8", "std/models/block_scaled.tile:gemm_mxfp8",
-     "M=128 N=384 K=1024 KB=32 | M=200 N=136 K=304 KB=10", "solve", true, kTwoSms},
+     "M=128 N=384 K=1024 KB=32 | M=200 N=136 K=496 KB=16", "solve", true, kTwoSms},
+    {"b200 odd mxfp8", "std/models/block_scaled.tile:gemm_mxfp8",
+     "M=128 N=384 K=944 KB=30 | M=200 N=136 K=304 KB=10", "solve", true, kTwoSms},
     {"b200 nvfp4", "std/models/block_scaled.tile:gemm_nvfp4",
-     "M=128 N=384 P=1024 KB=128 scale=0.5 | M=200 N=136 P=304 KB=38 scale=2.0", "solve", true,
+     "M=128 N=384 P=1024 KB=128 scale=0.5 | M=200 N=136 P=384 KB=48 scale=2.0", "solve", true,
+     kTwoSms},
+    {"b200 odd nvfp4", "std/models/block_scaled.tile:gemm_nvfp4",
+     "M=128 N=384 P=1008 KB=126 scale=0.5 | M=200 N=136 P=304 KB=38 scale=2.0", "solve", true,
      kTwoSms},
     {"b200 gemm that stays", "std/matmul.tile:gemm",
      "M=256 N=512 K=640 BM=128 BN=128 BK=64 | M=200 N=200 K=200 BM=128 BN=128 BK=64",

@@ -18,6 +18,7 @@
 
 #include "api/pipeline.h"
 #include "tests/obeyed/wanted.h"
+#include "tests/solved/audit.h"
 #include "tests/test_calls.h"
 
 namespace tilec {
@@ -48,12 +49,14 @@ struct Counts {
 class Tester {
  public:
   const Counts& counts() const { return counts_; }
+  const Audit& audit() const { return audit_; }
 
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
                    const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
     api::PipelineOptions options;
     options.schedule = schedule;
+    options.solutions = &audit_;
     api::Observation look;
     api::Lowered lowered;
     look.lowered = &lowered;
@@ -210,6 +213,8 @@ class Tester {
  private:
   std::set<std::string> seen_;
   Counts counts_;
+  Solved solved_;
+  Audit audit_{solved_.store(), 25};
 };
 
 int Main(int argc, char** argv) {
@@ -238,6 +243,9 @@ int Main(int argc, char** argv) {
       c.chained, c.rings, c.passes, c.unpipelined);
   fmt::print("{} changed schedules, {} unnoticed; {} stronger waits noticed\n", c.mutants,
              c.unnoticed, tester.strengthened_);
+  fmt::print("{} answers of the solver were asked for again, {} moved\n", tester.audit().compared(),
+             tester.audit().moved());
+  failed += tester.audit().moved();
   for (size_t i = 0; i < std::size(kKnown); ++i)
     for (int f = 2; f < argc; ++f)
       if (std::string(argv[f]).find(kKnown[i].file) != std::string::npos &&

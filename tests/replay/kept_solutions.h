@@ -19,6 +19,8 @@ namespace tilec::replay {
 // Solutions under the hash of their key. Text: `== HASH`, then the solution up to the next.
 class KeptSolutions : public scheduler::SolutionStore {
  public:
+  using Answers = std::map<std::string, std::string>;  // under the hash of their key
+
   explicit KeptSolutions(std::string_view text = "") { Read(text, &kept_); }
   void Keep(std::string_view text) { Read(text, &used_); }  // Text will have them
   std::optional<std::string> Get(const std::string& key) override {
@@ -32,20 +34,14 @@ class KeptSolutions : public scheduler::SolutionStore {
     used_[Hash(key)] = solution;
     if (!cold) ++solved_;
   }
-  std::string Text() const {
+  std::string Text() const { return Text(used_); }
+  static std::string Text(const Answers& answers) {
     std::string out;
-    for (const auto& [hash, solution] : used_)
+    for (const auto& [hash, solution] : answers)
       out += fmt::format("== {}\n{}{}", hash, solution, solution.ends_with('\n') ? "" : "\n");
     return out;
   }
-  int solved() const { return solved_; }
-  bool cold = false;  // nothing is found
-
- private:
-  static std::string Hash(const std::string& key) {
-    return runtime::CacheKey().Add("solution", key).Hex();
-  }
-  static void Read(std::string_view text, std::map<std::string, std::string>* out) {
+  static void Read(std::string_view text, Answers* out) {
     constexpr std::string_view kHead = "== ";
     for (size_t at = text.find(kHead); at != text.npos;) {
       const size_t line = text.find('\n', at);
@@ -57,7 +53,14 @@ class KeptSolutions : public scheduler::SolutionStore {
       at = next == text.npos ? next : next + 1;
     }
   }
-  std::map<std::string, std::string> kept_, used_;
+  int solved() const { return solved_; }
+  bool cold = false;  // nothing is found
+
+ private:
+  static std::string Hash(const std::string& key) {
+    return runtime::CacheKey().Add("solution", key).Hex();
+  }
+  Answers kept_, used_;
   int solved_ = 0;  // that should have been kept
 };
 

@@ -41,6 +41,7 @@
 #include "runtime/emulator/judge/cause.h"
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/ptx_text.h"
+#include "tests/solved/folder.h"
 #include "tests/test_calls.h"
 #include "tools/runner.h"
 #include "tools/session.h"
@@ -73,6 +74,7 @@ tools::Options OptionsFor(const std::string& machine) {
   options.target = machine;
   options.target_said = true;
   options.no_cache = true;
+  options.solutions = SolvedFolder();
   return options;
 }
 

@@ -21,6 +21,7 @@
 #include "ir/verify.h"
 #include "ir/warp_check/check.h"
 #include "runtime/emulator/judge/finding.h"
+#include "tests/solved/folder.h"
 #include "tests/test_calls.h"
 #include "tests/warp_check/mutants.h"
 #include "tools/runner.h"
@@ -108,6 +109,7 @@ class Both {
     options.target = machine;
     options.target_said = true;
     options.no_cache = true;
+    options.solutions = SolvedFolder();
     return options;
   }
 

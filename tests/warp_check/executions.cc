@@ -2,6 +2,7 @@
 #include "tests/warp_check/executions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -16,8 +17,9 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kEnoughEvents = 200'000;
-constexpr int kWanted = 32, kMostTries = 400;
-constexpr int kMostTriesForOne = 10 * kMostTries;  // where no execution has come to the block
+constexpr int kWanted = 32;
+constexpr size_t kMostTries = 400;
+constexpr size_t kMostTriesForOne = 10 * kMostTries;  // where no execution has come to the block
 constexpr int64_t kLargestLimit = 1 << 16;         // that an execution may be as long as
 constexpr int64_t kLanes = int64_t{1} << 41;  // where columns of the first quarter of lanes begin
 constexpr int64_t kQuarter = 1 << 12;         // … and of the next one, behind it
@@ -389,27 +391,28 @@ class Play {
 // as many as a branch asks for, be it of a pipeline deeper than its rings; and a little less.
 class Sizes {
  public:
-  explicit Sizes(const Function& fn) : fn_(fn) {
+  explicit Sizes(const Function& fn) {
+    for (const Param& p : fn.params)
+      if (p.kind != ParamKind::kTensor) params_.push_back({p.value, p.kind == ParamKind::kScalar});
     for (const Op& op : fn.ops) {
       if (op.kind == OpKind::kMbarAlloc)
         deepest_ = std::max(deepest_, fn.type(op.results[0]).depth);
       if (op.kind == OpKind::kFor)
         for (ValueId bound : {op.operands[0], op.operands[1]})
-          Trace(bound, {op.i("step"), 1}, 0, units_);
+          Trace(fn, bound, {op.i("step"), 1}, 0, units_);
       if (op.kind != OpKind::kCmp || !IsInteger(fn.type(op.operands[0]).dtype)) continue;
-      const int64_t limit = std::abs(Fixed(op.operands[0], 0) - Fixed(op.operands[1], 0));
+      const int64_t limit = std::abs(Fixed(fn, op.operands[0], 0) - Fixed(fn, op.operands[1], 0));
       if (limit > 0 && limit < kLargestLimit)
-        for (ValueId v : op.operands) Trace(v, {limit, limit}, 0, limits_);
+        for (ValueId v : op.operands) Trace(fn, v, {limit, limit}, 0, limits_);
     }
   }
 
   std::map<ValueId, int64_t> Next(std::mt19937_64& random) const {
     auto below = [&](size_t n) { return random() % n; };
     std::map<ValueId, int64_t> out;
-    for (const Param& p : fn_.params) {
-      if (p.kind == ParamKind::kTensor) continue;
-      auto one_of = [&](const Numbers& numbers, int64_t otherwise) {
-        const auto it = numbers.find(p.value);
+    for (const auto& [value, scalar] : params_) {
+      auto one_of = [&, of = value](const Numbers& numbers, int64_t otherwise) {
+        const auto it = numbers.find(of);
         return it == numbers.end() ? otherwise
                                    : *std::next(it->second.begin(), below(it->second.size()));
       };
@@ -419,12 +422,21 @@ class Sizes {
           from || below(2) ? below(4) : below(static_cast<size_t>(2 * deepest_ + 4)));
       const int64_t less = below(3) ? 0 : 8;
       // A scalar that no loop is as long as may be more than all sizes: a window that all is in.
-      if (p.kind == ParamKind::kScalar && units_.count(p.value) == 0 && below(4) == 0) {
-        out[p.value] = kLargestLimit;
+      if (scalar && units_.count(value) == 0 && below(4) == 0) {
+        out[value] = kLargestLimit;
         continue;
       }
-      out[p.value] = std::max<int64_t>(0, from + unit * times - (unit > less ? less : 0));
+      out[value] = std::max<int64_t>(0, from + unit * times - (unit > less ? less : 0));
     }
+    return out;
+  }
+
+  std::string Text() const {
+    std::string out = fmt::format("{}", deepest_);
+    for (const auto& [v, scalar] : params_) out += fmt::format(";{}{}", v.index, scalar ? "s" : "");
+    for (const Numbers* numbers : {&units_, &limits_})
+      for (const auto& [v, of] : *numbers)
+        out += fmt::format(";{} {}", v.index, fmt::join(of, " "));
     return out;
   }
 
@@ -432,10 +444,10 @@ class Sizes {
   using Numbers = std::map<ValueId, std::set<int64_t>>;  // of parameters
 
   // The part of a sum that no parameter changes.
-  int64_t Fixed(ValueId v, int depth) const {
-    const Op* def = fn_.def(v);
+  static int64_t Fixed(const Function& fn, ValueId v, int depth) {
+    const Op* def = fn.def(v);
     if (!def || depth > 16) return 0;
-    const auto part = [&](size_t i) { return Fixed(def->operands[i], depth + 1); };
+    const auto part = [&](size_t i) { return Fixed(fn, def->operands[i], depth + 1); };
     switch (def->kind) {
       case OpKind::kConstant: return static_cast<int64_t>(def->number("value"));
       case OpKind::kCast: return part(0);
@@ -451,45 +463,87 @@ class Sizes {
     bool product = false;
   };
   // One turn is `unit` of v: so it is more of what v is a part of.
-  void Trace(ValueId v, Unit unit, int depth, Numbers& out) {
-    if (fn_.param(v)) {
+  static void Trace(const Function& fn, ValueId v, Unit unit, int depth, Numbers& out) {
+    if (fn.param(v)) {
       out[v].insert(unit.turn);
       if (unit.product) out[v].insert(unit.share);
       return;
     }
-    const Op* def = fn_.def(v);
+    const Op* def = fn.def(v);
     if (!def || !def->regions.empty() || depth > 16) return;
     const auto constant = [&](ValueId o) {
-      const Op* by = fn_.def(o);
+      const Op* by = fn.def(o);
       return by && by->kind == OpKind::kConstant;
     };
     if (def->kind == OpKind::kDiv && constant(def->operands[1])) {
-      const auto by = static_cast<int64_t>(fn_.def(def->operands[1])->number("value"));
+      const auto by = static_cast<int64_t>(fn.def(def->operands[1])->number("value"));
       unit.turn *= std::max<int64_t>(1, by), unit.share *= std::max<int64_t>(1, by);
     }
     unit.product |=
         def->kind == OpKind::kMul && !constant(def->operands[0]) && !constant(def->operands[1]);
-    for (ValueId o : def->operands) Trace(o, unit, depth + 1, out);
+    for (ValueId o : def->operands) Trace(fn, o, unit, depth + 1, out);
   }
 
-  const Function& fn_;
+  std::vector<std::pair<ValueId, bool>> params_;  // that are numbers; is it a scalar?
   int64_t deepest_ = 1;
   Numbers units_, limits_;
 };
+
+// Sizes that are tried in turn, and where they lead: of all mutants that steer as one program does.
+class Tries {
+ public:
+  struct Try {
+    std::map<ValueId, int64_t> params;
+    uint64_t seed = 0;
+    Way way;
+  };
+  explicit Tries(const Function& fn) : sizes_(fn) {}
+
+  const Try& Get(size_t i, const Function& fn, const Steering& steering) {
+    while (tries_.size() <= i) {
+      Try next;
+      next.params = sizes_.Next(random_);
+      next.seed = random_();
+      next.way = Follow(fn, steering, next.params, next.seed);
+      tries_.push_back(std::move(next));
+    }
+    return tries_[i];
+  }
+
+ private:
+  Sizes sizes_;
+  std::mt19937_64 random_{1};
+  std::vector<Try> tries_;
+};
+
+// Those of one program are asked for mutant by mutant; few of its mutants steer otherwise.
+Tries& TriesOf(const Function& fn, const Steering& steering) {
+  constexpr size_t kPrograms = 4;
+  thread_local std::map<std::string, Tries> known;
+  const std::string key = steering.key + Sizes(fn).Text();
+  if (known.size() >= kPrograms && known.count(key) == 0) known.clear();
+  return known.try_emplace(key, fn).first->second;
+}
 
 }  // namespace
 
 Executions Execute(const Function& fn, BlockId block) {
   Executions out;
-  const Sizes sizes(fn);
-  std::mt19937_64 random(1);
+  const Steering steering = SteeringOf(fn);
+  Tries& tries = TriesOf(fn, steering);
   std::set<std::vector<int64_t>> seen;
   int64_t events = 0;
-  for (int i = 0; i < (out.runs > 0 ? kMostTries : kMostTriesForOne) && out.runs < kWanted; ++i) {
-    const std::map<ValueId, int64_t> params = sizes.Next(random);
-    const Unrolled code = Unroll(fn, params, random(), block);
-    if ((!code.ok && code.fault.empty()) || code.executed == 0 || !seen.insert(code.path).second)
+  for (size_t i = 0; i < (out.runs > 0 ? kMostTries : kMostTriesForOne) && out.runs < kWanted;
+       ++i) {
+    const Tries::Try& one = tries.Get(i, fn, steering);
+    const Way& way = one.way;
+    if (way.too_long) continue;
+    if (way.ok && (way.executed[static_cast<size_t>(block.index)] == 0 ||
+                   !seen.insert(way.path).second))
       continue;
+    const Unrolled code = Unroll(fn, one.params, one.seed, block);
+    if ((!code.ok && code.fault.empty()) || code.executed == 0) continue;
+    if (!way.ok && !seen.insert(code.path).second) continue;
     for (const Unrolled::Role& role : code.roles)
       events += static_cast<int64_t>(role.events.size());
     if (out.runs >= 3 && events > kEnoughEvents) break;

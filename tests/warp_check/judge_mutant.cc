@@ -34,13 +34,19 @@ bool Needed(const Function& fn, const Uses& uses, OpId id) {
   return false;
 }
 
+// Several reasons ask for them: executed once.
+const Executions& Executed(const Function& fn, const Mutant& m) {
+  if (m.seen) return *m.seen;
+  Function mutant = fn;
+  m.apply(mutant);
+  return m.seen.emplace(Execute(mutant, fn.ops[m.op].block));
+}
+
 // Other waits do the work of the one that is gone or comes late: wherever the program is executed,
 // bytes are touched again only after what came before, phases come and go as they should, and
 // products have their registers to themselves.
 bool OthersOrderIt(const Function& fn, const Uses&, const Mutant& m) {
-  Function mutant = fn;
-  m.apply(mutant);
-  const Executions seen = Execute(mutant, fn.ops[m.op].block);
+  const Executions& seen = Executed(fn, m);
   return seen.fault.empty() && seen.runs > 0;
 }
 
@@ -166,9 +172,7 @@ constexpr Harmless kHarmless[] = {
     // (In the version of a loop for few turns; a walk that forgets how few asks for it.)
     {"remove mbar_arrive", "in executions of all lengths it comes once at most, and nobody waits",
      [](const auto& fn, const auto&, const auto& m) {
-       Function mutant = fn;
-       m.apply(mutant);
-       const Executions seen = Execute(mutant, fn.ops[m.op].block);
+       const Executions& seen = Executed(fn, m);
        return seen.fault.empty() && seen.runs > 0 && seen.most <= 1;
      }},
     {"remove mbar_wait; released before mma_wait; loaded before mbar_wait; "
@@ -274,7 +278,7 @@ MutantVerdict Judge(const Function& fn, const Uses& uses, const Mutant& m, const
         h.holds(fn, uses, m))
       return {MutantVerdict::Kind::kHarmless, h.reason};
   const OpId role = RoleOf(fn, m.op);
-  const Executions seen = Execute(mutant, fn.ops[m.op].block);
+  const Executions& seen = Executed(fn, m);
   // Of a program that only what its roles agree on proves, more is said to be needed than is.
   if (whole.proof == WarpProof::kProved && seen.fault.empty() && seen.runs > 0 &&
       ProveWarps(fn, together).proof == WarpProof::kGivenUp)

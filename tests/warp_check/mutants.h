@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/function.h"
 #include "ir/warp_check/check.h"
+#include "tests/warp_check/executions.h"
 
 namespace tilec::ir {
 
@@ -16,6 +18,7 @@ struct Mutant {
   std::string kind;  // "remove mbar_wait", "parity", …
   OpId op;           // of the original
   std::function<void(Function&)> apply;
+  mutable std::optional<Executions> seen = std::nullopt;  // of it, when it is asked for
 };
 
 std::vector<Mutant> MutantsOf(const Function& fn);

@@ -15,6 +15,7 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kMostEvents = 60'000;  // of a role
+constexpr int64_t kMostVisits = kMostEvents;  // of blocks, where they are all that is followed
 constexpr int64_t kFarOff = int64_t{1} << 30;
 constexpr int64_t kTensors = int64_t{1} << 40;  // where bytes of shared memory never are
 
@@ -38,10 +39,33 @@ class Unroller {
     for (const auto& [v, number] : params) Env(v) = number;
   }
 
+  // The way alone, by ops that steer it.
+  Way Follow(const Steering& steering) {
+    steering_ = &steering;
+    way_.executed.resize(static_cast<size_t>(fn_.blocks.size()));
+    made_up_ = HandedOf(fn_);
+    std::vector<OpId> parts;
+    Visit(fn_.body);
+    for (OpId id : steering.ops[static_cast<size_t>(fn_.body.index)])
+      if (fn_.ops[id].kind == OpKind::kRole)
+        parts.push_back(id);
+      else
+        Do(id, Who::kAll);
+    const auto env = env_;
+    const auto counters = counters_;
+    for (OpId id : parts) {
+      env_ = env, counters_ = counters;
+      Walk(fn_.ops[id].regions[0], Who::kAll);
+    }
+    way_.ok = made_.ok;
+    way_.path = std::move(made_.path);
+    return std::move(way_);
+  }
+
   Unrolled Run() {
     FindBarriers();
     FindTensors();
-    FindHanded();
+    made_up_ = HandedOf(fn_);
     std::vector<OpId> parts;
     out_ = &made_.common;
     made_.executed += fn_.body == met_;
@@ -89,44 +113,6 @@ class Unroller {
       if (how == 3) tensors_.emplace(tensor, kTensors + static_cast<int64_t>(tensors_.size()));
   }
 
-  const Op* DefOf(ValueId v, OpKind kind) const {
-    const Op* def = fn_.def(v);
-    return def && def->kind == kind ? def : nullptr;
-  }
-
-  // Scalars that go from role to role through a buffer of one element: whoever reads it gets, each
-  // time, the next of the numbers made up for what was written. Those that one role alone takes
-  // from tiles are made up as well.
-  void FindHanded() {
-    std::map<ValueId, ValueId> written;  // by buffer
-    for (const Op& op : fn_.ops) {
-      if (op.kind != OpKind::kSmemStore) continue;
-      const Op* one = DefOf(op.operands[0], OpKind::kWarpReshape);
-      if (!one || !fn_.type(one->operands[0]).is_scalar()) continue;
-      ValueId root = one->operands[0];
-      for (const Op* cast = DefOf(root, OpKind::kCast); cast; cast = DefOf(root, OpKind::kCast))
-        root = cast->operands[0];
-      written[op.operands[1]] = root;
-    }
-    for (const Op& op : fn_.ops) {
-      if (op.kind != OpKind::kWarpReshape || !fn_.type(op.results[0]).is_scalar()) continue;
-      const Op* read = DefOf(op.operands[0], OpKind::kSmemLoad);
-      const auto from = read ? written.find(read->operands[0]) : written.end();
-      if (from == written.end()) continue;
-      made_up_[op.results[0]] = made_up_[from->second] = from->second;
-    }
-    const auto roles = std::count_if(fn_.ops.begin(), fn_.ops.end(),
-                                     [](const Op& op) { return op.kind == OpKind::kRole; });
-    if (roles > 1) return;
-    for (const Op& op : fn_.ops) {  // nobody has to agree with the only role there is
-      const bool tiles = std::any_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
-        return fn_.type(v).is_tile() && !fn_.type(v).is_scalar();
-      });
-      if (tiles && op.results.size() == 1 && fn_.type(op.results[0]).is_scalar())
-        made_up_.try_emplace(op.results[0], op.results[0]);
-    }
-  }
-
   // The next of the numbers of a scalar that is handed over; float or not, it is one of few.
   std::optional<Number> MadeUp(ValueId v) {
     const auto root = made_up_.find(v);
@@ -137,7 +123,19 @@ class Unroller {
     return Number(static_cast<int64_t>((h >> 40) % (truth ? 2 : 400)));
   }
 
+  void TooLong() { made_.ok = false, way_.too_long = true; }
+  void Visit(BlockId block) { ++way_.executed[static_cast<size_t>(block.index)]; }
+
   void Walk(BlockId block, Who who) {
+    if (steering_ != nullptr) {
+      Visit(block);
+      if (++visits_ > kMostVisits) TooLong();
+      for (OpId id : steering_->ops[static_cast<size_t>(block.index)]) {
+        if (!made_.ok) return;
+        Do(id, who);
+      }
+      return;
+    }
     made_.executed += block == met_;
     for (OpId id : fn_.blocks[block].ops) {
       if (!made_.ok || static_cast<int64_t>(out_->size()) > kMostEvents) {
@@ -165,7 +163,7 @@ class Unroller {
     for (size_t i = first_to; i < to.size(); ++i)
       values.push_back(Get(from[i - first_to + first_from]));
     for (size_t i = first_to; i < to.size(); ++i) Env(to[i]) = values[i - first_to];
-    core_.Pass(from, first_from, to, first_to);
+    if (steering_ == nullptr) core_.Pass(from, first_from, to, first_to);
   }
 
   void Structure(const Op& op, Who who) {
@@ -187,8 +185,9 @@ class Unroller {
         const std::vector<ValueId>& args = fn_.blocks[body].args;
         Pass(op.operands, 2, args, 1);
         const int64_t end = Sure(op.operands[1]);
-        int64_t turns = 0;
-        for (int64_t at = Sure(op.operands[0]); made_.ok && at < end; at += op.i("step"), ++turns) {
+        int64_t turns = 0, at = Sure(op.operands[0]);
+        if (steering_ != nullptr && (end - at) / op.i("step") > kMostVisits - visits_) TooLong();
+        for (; made_.ok && at < end; at += op.i("step"), ++turns) {
           Env(args[0]) = at;
           Walk(body, who);
           if (made_.ok) Pass(Yields(body), 0, args, 1);
@@ -306,10 +305,26 @@ class Unroller {
     }
   }
 
+  void Steer(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kYield: return;
+      case OpKind::kCounter: counters_[op.results[0]] = op.i("init"); return;
+      case OpKind::kCounterAdd: counters_[op.operands[0]] += op.i("by"); return;
+      case OpKind::kCounterRead: Env(op.results[0]) = counters_[op.operands[0]]; return;
+      case OpKind::kTmemAlloc: Env(op.results[0]) = 0; return;
+      default: return Compute(op);
+    }
+  }
+  void Compute(const Op& op) {
+    const std::optional<Number> handed = MadeUp(op.results[0]);
+    Env(op.results[0]) = handed ? *handed : Evaluate(op);
+  }
+
   void Do(OpId id, Who who) {
     const Op& op = fn_.ops[id];
-    if (ReachesOtherCtas(op)) made_.ok = false;
+    if (steering_ == nullptr && ReachesOtherCtas(op)) made_.ok = false;
     if (!op.regions.empty()) return Structure(op, who);
+    if (steering_ != nullptr) return Steer(op);
     core_.Do(id);
     bool write = false;
     if (const auto tensor = tensors_.find(TensorOf(op, &write)); tensor != tensors_.end()) {
@@ -387,11 +402,11 @@ class Unroller {
         Touch(id, who, op.operands[1], {}, false);
         Touch(id, who, op.operands[2], {}, false);
         return;
-      case OpKind::kCounter: counters_[op.results[0]] = op.i("init"); return;
-      case OpKind::kCounterAdd: counters_[op.operands[0]] += op.i("by"); return;
-      case OpKind::kCounterRead: Env(op.results[0]) = counters_[op.operands[0]]; return;
+      case OpKind::kCounter:
+      case OpKind::kCounterAdd:
+      case OpKind::kCounterRead: return Steer(op);
       case OpKind::kTmemAlloc:
-        Env(op.results[0]) = 0;
+        Steer(op);
         Add(What::kSync, who, id);
         return;
       case OpKind::kTcMma:
@@ -413,8 +428,7 @@ class Unroller {
     }
     if (op.attr("scratch") && op.i("scratch") >= 0) Scratch(id);
     if (op.results.size() != 1 || !fn_.type(op.results[0]).is_scalar()) return;
-    const std::optional<Number> handed = MadeUp(op.results[0]);
-    Env(op.results[0]) = handed ? *handed : Evaluate(op);
+    Compute(op);
   }
 
   Number& Env(ValueId v) { return env_[static_cast<size_t>(v.index)]; }
@@ -482,6 +496,9 @@ class Unroller {
   const Function& fn_;
   uint64_t seed_;
   BlockId met_;
+  const Steering* steering_ = nullptr;  // null: all ops
+  Way way_;
+  int64_t visits_ = 0;
   int warps_ = 0;  // of the role
   std::vector<Event>* out_ = nullptr;
   std::vector<Number> env_;       // by value; nothing: not known
@@ -500,6 +517,11 @@ class Unroller {
 Unrolled Unroll(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed,
                 BlockId block) {
   return Unroller(fn, params, seed, block).Run();
+}
+
+Way Follow(const Function& fn, const Steering& steering, const std::map<ValueId, int64_t>& params,
+           uint64_t seed) {
+  return Unroller(fn, params, seed, {}).Follow(steering);
 }
 
 }  // namespace tilec::ir

@@ -67,4 +67,27 @@ struct Unrolled {
 Unrolled Unroll(const Function& fn, const std::map<ValueId, int64_t>& params, uint64_t seed,
                 BlockId block);
 
+// Where an execution goes, without what it does there: its trip counts and branches, and how often
+// it comes to each block.
+struct Way {
+  bool ok = true;  // false: too long, or control follows from data
+  bool too_long = false;
+  std::vector<int64_t> path;
+  std::vector<int64_t> executed;  // by block
+};
+
+// The ops that ways follow from, by block; all others are passed by. Two programs whose `key` is
+// the same go the same ways.
+struct Steering {
+  std::vector<std::vector<OpId>> ops;
+  std::string key;
+};
+Steering SteeringOf(const Function& fn);
+Way Follow(const Function& fn, const Steering& steering, const std::map<ValueId, int64_t>& params,
+           uint64_t seed);
+// Scalars that go from role to role through a buffer of one element, with what was written:
+// whoever reads one gets, each time, the next of the numbers made up for it. Those that one role
+// alone takes from tiles are made up as well.
+std::map<ValueId, ValueId> HandedOf(const Function& fn);
+
 }  // namespace tilec::ir

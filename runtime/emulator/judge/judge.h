@@ -473,4 +473,7 @@ class Judge {
   Clock meet_;
 };
 
+// Bytes of a block of 16 of a CTA's shared memory, in words; `named`: with whose it is.
+std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named);
+
 }  // namespace tilec::runtime::judge

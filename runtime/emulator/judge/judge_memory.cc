@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/emulator/judge/judge.h"
 
@@ -107,14 +106,14 @@ struct Run {
   }
 };
 
+}  // namespace
+
 std::string SharedName(uint32_t rank, size_t block, uint16_t bytes, bool named) {
   size_t begin = block * 16 + static_cast<size_t>(__builtin_ctz(bytes));
   size_t end = block * 16 + 32 - static_cast<size_t>(__builtin_clz(uint32_t{bytes}));
   std::string s = fmt::format("shared [{}, {})", begin, end);
   return named ? s + fmt::format(" of rank {}", rank) : s;
 }
-
-}  // namespace
 
 void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets, uint32_t bytes) {
   if (rank != RankOf(t.warp)) {
@@ -330,252 +329,6 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
     return;
   }
   Conflict(launch_->place(address), old.mark, old.cluster, old_writes, now, now_writes, side, true);
-}
-
-const Epoch* Judge::AsyncClock(const AsyncOp& op, bool global) {
-  auto of = [&](LaneGroup& g) -> Clock& {
-    return op.generic ? g.view.generic : global ? g.view.async_global : g.view.async;
-  };
-  if (op.group != nullptr) return of(*op.group).Dense(components_.size());
-  bool first = true;
-  for (uint32_t w = op.warp; w < op.warp + op.warps; ++w)
-    for (LaneGroup& g : warps_[w].agent.groups()) {
-      if (first)
-        meet_ = of(g);
-      else
-        meet_.Meet(of(g));
-      first = false;
-    }
-  return meet_.Dense(components_.size());
-}
-
-void Judge::AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
-                       uint8_t layout, const Epoch* clock, const Side& side) {
-  SharedShadow& shadow = shared_[rank];
-  Block& b = shadow.at(block);
-  if (b.barrier != 0 && ((b.barrier & 1 && m.bytes & 0xff) || (b.barrier & 2 && m.bytes & 0xff00)))
-    OpaqueTouched(rank, block, m, write, side);
-  auto clash = [&](const Mark& old, bool old_writes) {
-    Clash(rank, block, old, old_writes, m, write, side);
-  };
-  if (write) {
-    b.layout = layout;
-    shadow.Write(block, m, clock, clash);
-    return;
-  }
-  if (layout != 0 && b.layout != 0 && b.layout != layout && launch_->First(Rule::kW3, op.pc, 1)) {
-    Finding f = Begin(Rule::kW3, op.pc);
-    f.severity = Severity::kHint;
-    f.accesses[0] = Describe(m, shape_.number, false, SharedName(rank, block, m.bytes, scoped_));
-    f.message = fmt::format(
-        "the operand is read with a swizzle of {} bytes and was written by a "
-        "tensor copy with {}",
-        layout <= 1 ? 0 : 8u << layout, b.layout <= 1 ? 0 : 8u << b.layout);
-    f.fix = "give the descriptor the swizzle of the tensor map";
-    launch_->Say(std::move(f), op.pc, 1);
-  }
-  shadow.Read(block, m, clock, clash);
-}
-
-void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes,
-                        bool write, uint8_t layout) {
-  const Epoch* clock = AsyncClock(op, false);
-  Side side{op.warp, op.warps, op.group, !op.generic};
-  Mark m;
-  m.epoch = op.epoch;
-  m.component = op.component;
-  m.lanes = op.lanes;
-  m.site = (op.pc & Mark::kPcMask) | (op.generic ? 0 : Mark::kAsync);
-  if (op.strong) m.site |= Mark::kStrong | Mark::kWide | Mark::kGpu;
-  if ((op.lanes & (op.lanes - 1)) != 0) m.site |= Mark::kIrregular << Mark::kShapeShift;
-  uint32_t end = begin + bytes;
-  for (uint32_t block = begin / 16; block * 16 < end; ++block) {
-    uint32_t lo = std::max(begin, block * 16) - block * 16;
-    uint32_t hi = std::min(end, block * 16 + 16) - block * 16;
-    m.bytes = static_cast<uint16_t>(((1u << hi) - 1) & ~((1u << lo) - 1));
-    uint16_t fresh = static_cast<uint16_t>(m.bytes & ~shared_[rank].at(block).init);
-    if (!write && fresh != 0) Fresh(SharedName(rank, block, fresh, scoped_), m, side);
-    AsyncBlock(op, rank, block, m, write, layout, clock, side);
-  }
-}
-
-// Operands lie where others lay before: what is left of those in padding is told from a row that
-// was filled in part by who wrote it.
-void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
-                        size_t per_row, bool columns, uint8_t layout) {
-  const Epoch* clock = AsyncClock(op, false);
-  Side side{op.warp, op.warps, op.group, !op.generic};
-  Mark m;
-  m.epoch = op.epoch;
-  m.component = op.component;
-  m.lanes = op.lanes;
-  m.site = (op.pc & Mark::kPcMask) | Mark::kAsync;
-  m.bytes = 0xffff;
-  SharedShadow& shadow = shared_[rank];
-  const size_t blocks = shadow.size();
-  size_t lacking = ~size_t{0};
-  bool whole = false, partly = false;
-  // Bytes that all chunks of a row have, that some have.
-  auto written = [&](size_t row) {
-    uint16_t all = 0xffff, any = 0;
-    for (size_t k = row; k < row + per_row; ++k) {
-      const size_t block = offsets[k] / 16;
-      if (block >= blocks) continue;
-      const uint16_t init = shadow.at(block).init;
-      all &= init, any |= init;
-      if (init != 0xffff) lacking = block;
-    }
-    if (!columns && all != 0xffff) all = 0;
-    return std::pair(all, any);
-  };
-  for (size_t row = 0; row < n; row += per_row) {
-    for (size_t k = row; k < row + per_row; ++k)
-      if (offsets[k] / 16 < blocks)
-        AsyncBlock(op, rank, offsets[k] / 16, m, false, k == 0 ? layout : 0, clock, side);
-    const auto [all, any] = written(row);
-    whole = whole || all != 0;
-    partly = partly || (any & ~all) != 0;
-  }
-  if (whole && !partly) return;
-  if (whole) {
-    // The first row and the first column are no padding: who filled them?
-    std::set<std::pair<Component, Epoch>> fillers;
-    std::set<uint32_t> sites;
-    bool filled = false;
-    size_t suspect = ~size_t{0};
-    for (size_t row = 0; row < n && !filled; row += per_row) {
-      lacking = ~size_t{0};
-      const auto [all, any] = written(row);
-      const uint16_t part = any & ~all;
-      for (size_t k = row; k < row + per_row && (row == 0 || part != 0); ++k) {
-        if (offsets[k] / 16 >= blocks) continue;
-        shadow.Each(offsets[k] / 16, [&](const Mark& old, bool writes) {
-          const std::pair who(old.component, old.epoch);
-          if (writes && row == 0 && (old.bytes & (columns ? 1 : 0xffff)))
-            fillers.insert(who), sites.insert(old.site);
-          if (writes && (old.bytes & part))
-            filled = filled || fillers.count(who) != 0 || sites.count(old.site) != 0;
-        });
-      }
-      if (part != 0) suspect = lacking;
-    }
-    lacking = suspect;
-    if (!filled) return;
-  }
-  if (lacking != ~size_t{0}) Fresh(SharedName(rank, lacking, 0xffff, scoped_), m, side);
-}
-
-void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write) {
-  if (bytes == 0) return;
-  if (write) ++launch_->global_writes;
-  const Epoch* clock = AsyncClock(op, true);
-  Side side{op.warp, op.warps, op.group, !op.generic, op.twins};
-  GlobalMark m;
-  m.cluster = shape_.number;
-  m.mark.epoch = op.epoch;
-  m.mark.component = op.component;
-  m.mark.lanes = op.lanes;
-  m.mark.site = (op.pc & Mark::kPcMask) | (op.generic ? 0 : Mark::kAsync);
-  if (op.strong) m.mark.site |= Mark::kStrong | Mark::kWide | Mark::kGpu;
-  auto ordered = [&](const GlobalMark& old) {
-    return old.cluster == shape_.number && old.mark.epoch <= clock[old.mark.component];
-  };
-  auto clash = [&](const GlobalMark& old, bool old_writes, uint64_t at) {
-    GlobalClash(at, old, old_writes, m.mark, write, side);
-  };
-  if (write)
-    launch_->global.Write(address, bytes, m, ordered, clash);
-  else
-    launch_->global.Read(address, bytes, m, ordered, clash,
-                         [&](uint64_t at) { Fresh(launch_->place(at), m.mark, side); });
-}
-
-void Judge::TensorMapRelease(uint32_t warp, uint32_t lanes) {
-  if (launch_->map_releases.size() >= LaunchJudge::kMostMapReleases) return;
-  Agent& agent = warps_[warp].agent;
-  LaunchJudge::MapRelease r;
-  r.by.cluster = shape_.number;
-  r.by.mark.component = agent.self();
-  r.by.mark.epoch = agent.epoch();
-  r.by.mark.lanes = lanes;
-  r.by.mark.site = Mark::kShared << Mark::kShapeShift;  // each of the lanes releases
-  r.by.mark.bytes = 0xffff;
-  auto known = std::make_shared<View>();
-  agent.Publish(lanes, known.get());
-  r.known = std::move(known);
-  launch_->map_releases.push_back(std::move(r));
-}
-
-// What a lane did itself, alone or with others of its warp, or what is ordered before it.
-bool Judge::Before(const GlobalMark& old, const Mark& now, const Side& side) const {
-  if (old.cluster != shape_.number) return OrderedForeign(old, side);
-  const bool own = !old.mark.async() && old.mark.component == warps_[side.warp].agent.self() &&
-                   SameLane(old.mark, now, true);
-  return own || GenericOrdered(old.mark, now, side, false);
-}
-
-// Is there a release of `write` that stands before the side?
-bool Judge::MapReleased(const GlobalMark& write, const Mark& now, const Side& side) const {
-  if (launch_->map_releases.size() >= LaunchJudge::kMostMapReleases) return true;
-  for (auto r = launch_->map_releases.rbegin(); r != launch_->map_releases.rend(); ++r) {
-    const View* known =
-        write.cluster == r->by.cluster ? r->known.get() : r->known->Of(write.cluster);
-    if (known == nullptr) continue;
-    bool covers = known->generic.At(write.mark.component) >= write.mark.epoch;
-    // Lanes that released what they wrote themselves.
-    covers = covers ||
-             (write.cluster == r->by.cluster && write.mark.component == r->by.mark.component &&
-              write.mark.epoch <= r->by.mark.epoch && (write.mark.lanes & ~r->by.mark.lanes) == 0);
-    if (!covers && write.mark.lanes != 0 && !write.mark.async()) {
-      covers = true;
-      EachLane(write.mark.lanes, [&](int l) {
-        auto it = launch_->lanes.find({write.cluster, write.mark.component, l});
-        covers = covers && it != launch_->lanes.end() &&
-                 known->generic.At(it->second) >= write.mark.epoch;
-      });
-    }
-    if (!covers) continue;
-    if (Before(r->by, now, side)) return true;
-  }
-  return false;
-}
-
-void Judge::TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address) {
-  Agent& agent = warps_[warp].agent;
-  launch_->global.EachWrite(address, 128, [&](const GlobalMark& w) {
-    LaneGroup& g = agent.GroupOf(__builtin_ctz(lanes));
-    Mark now;
-    now.lanes = lanes;
-    now.bytes = 0xffff;
-    Side side{warp, 1, &g, false};
-    if (Before(w, now, side)) warps_[warp].maps[address] = {w.mark, MapReleased(w, now, side)};
-  });
-}
-
-void Judge::TensorMapUse(const AsyncOp& op, uint64_t address) {
-  launch_->global.EachWrite(address, 128, [&](const GlobalMark& w) {
-    auto it = warps_[op.warp].maps.find(address);
-    const bool fenced = it != warps_[op.warp].maps.end() &&
-                        it->second.first.epoch == w.mark.epoch &&
-                        it->second.first.component == w.mark.component;
-    if (fenced && it->second.second) return;
-    if (!launch_->First(Rule::kP3, op.pc, w.mark.pc())) return;
-    Finding f = Begin(Rule::kP3, op.pc, op.warp, op.lanes);
-    f.accesses[0].what = "uses the tensor map";
-    f.accesses.push_back(Describe(w.mark, w.cluster, true, launch_->place(address)));
-    f.message =
-        fmt::format("the tensor map at {} was written in this launch", launch_->place(address));
-    if (!fenced) {
-      f.missing = "`fence.proxy.tensormap::generic.acquire` after the write is visible here";
-      f.fix = "add `fence.proxy.tensormap::generic.acquire.gpu [map], 128;` before the copy";
-    } else {
-      f.missing = "`fence.proxy.tensormap::generic.release` by whoever wrote it, after the write";
-      f.fix =
-          "write it by `tensormap.cp_fenceproxy`, or add "
-          "`fence.proxy.tensormap::generic.release.gpu;` after the write, before others are told";
-    }
-    launch_->Say(std::move(f), op.pc, w.mark.pc());
-  });
 }
 
 }  // namespace tilec::runtime::judge

@@ -101,6 +101,21 @@ TEST_F(RefineTest, ContentAtOnce) {
   EXPECT_TRUE(diags_.all().empty());
 }
 
+// … at the kernel's name.
+TEST_F(RefineTest, SerializedProductsAreSaidOfTheKernel) {
+  api::Loaded loaded;
+  LoadText(loaded, kChain);
+  backend::PtxasReport report;
+  backend::ParsePtxasLog(kSerialized, &report);
+  DiagSink diags;
+  api::SaySpills(loaded, "chain", ir::RolePressure{"compute", 120, 168}, report, diags);
+  ASSERT_EQ(diags.all().size(), 1u);
+  const Span at = diags.all()[0].span;
+  const LineCol place = loaded.sources.Locate(at.file, at.begin);
+  EXPECT_EQ(place.line, 2);
+  EXPECT_EQ(place.column, 8);
+}
+
 // What is said of machine code, without solving again.
 TEST_F(RefineTest, SerializedProductsAreSaid) {
   api::Loaded loaded;
@@ -123,7 +138,8 @@ TEST_F(RefineTest, SerializedProductsAreSaid) {
   EXPECT_EQ(said(kSerialized), one_by_one);
   EXPECT_EQ(said(std::string(kSerialized) + kSpills),
             "C734 ptxas spills 96 bytes of `chain`: role `compute` keeps 120 registers of tiles "
-            "alive, its threads have 168;" + one_by_one);
+            "alive, its threads have 168;" +
+                one_by_one);
 }
 
 TEST_F(RefineTest, SpillsLeaveTheSolverFewerRegisters) {

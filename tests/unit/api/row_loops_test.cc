@@ -76,24 +76,45 @@ TEST_F(RowLoopsTest, LogSumExp) {
 // short ones no choice.
 TEST_F(RowLoopsTest, SharesOfLongRows) {
   const auto shares = [&](int64_t rows, int64_t columns) {
-    const TuneChoice choice =
-        ChooseTunes(loaded_, signature_, Of({{"R", rows}, {"C", columns}, {"eps", 1e-5}}), {},
-                    nullptr);
+    const TuneChoice choice = ChooseTunes(
+        loaded_, signature_, Of({{"R", rows}, {"C", columns}, {"eps", 1e-5}}), {}, nullptr);
     EXPECT_EQ(choice.why_not, "");
     const auto value = choice.values.find("SHARES");
-    const auto best = std::find_if(
-        choice.lowered.begin(), choice.lowered.end(),
-        [&](const TunePoint& point) { return point.values == choice.values; });
+    const auto best =
+        std::find_if(choice.lowered.begin(), choice.lowered.end(),
+                     [&](const TunePoint& point) { return point.values == choice.values; });
     return std::pair(value == choice.values.end() ? 1 : std::get<int64_t>(value->second),
                      best == choice.lowered.end() ? 1 : best->split);
   };
   Load("std/norm.tile", "rmsnorm");
   EXPECT_EQ(shares(14, 101560), (std::pair<int64_t, int64_t>(8, 8)));
+  EXPECT_EQ(shares(14, 200000), (std::pair<int64_t, int64_t>(8, 8)));  // 25000 columns each
+  EXPECT_EQ(shares(14, 300000), (std::pair<int64_t, int64_t>(16, 8)));
   EXPECT_EQ(shares(4096, 16384).first, 1);
   EXPECT_EQ(shares(14, 1000).first, 1);
   Load("std/norm.tile", "layernorm");
   EXPECT_EQ(shares(47, 22568), (std::pair<int64_t, int64_t>(8, 8)));
   EXPECT_EQ(shares(16384, 4096).first, 1);
+}
+
+// Rows of less than a tile a CTA are nobody's to share: who asks for it is told which fact that is.
+TEST_F(RowLoopsTest, SharesOfShortRowsAreRefused) {
+  for (const std::string kernel : {"layernorm", "rmsnorm", "softmax", "softmax_bf16"}) {
+    const bool norm = kernel.find("norm") != std::string::npos;
+    Load(norm ? "std/norm.tile" : "std/softmax.tile", kernel);
+    frontend::Values values = {{"R", int64_t{2}}, {"C", int64_t{8192}}, {"SHARES", int64_t{8}}};
+    if (norm) values["eps"] = 1e-5;
+    DiagSink diags;
+    EXPECT_FALSE(MakeTileIr(loaded_, kernel, Of(values), nullptr, diags).ok()) << kernel;
+    ASSERT_FALSE(diags.all().empty()) << kernel;
+    const Diagnostic& said = diags.all()[0];
+    EXPECT_EQ(said.def->code, std::string("F121"));
+    EXPECT_NE(said.message.find("C > SHARES * 1024"), std::string::npos) << said.message;
+    EXPECT_NE(said.message.find("SHARES = 8"), std::string::npos) << said.message;
+    values["C"] = int64_t{8200};
+    DiagSink quiet;
+    EXPECT_TRUE(MakeTileIr(loaded_, kernel, Of(values), nullptr, quiet).ok()) << kernel;
+  }
 }
 
 }  // namespace

@@ -25,8 +25,11 @@ class TuneTest : public LibraryTest {
  protected:
   Call Gemm(int64_t m, int64_t n, int64_t k) { return Of({{"M", m}, {"N", n}, {"K", k}}); }
 
-  TuneChoice Choose(const Call& call, scheduler::SolutionStore* store = nullptr) {
-    return ChooseTunes(loaded_, signature_, call, {}, store);
+  TuneChoice Choose(const Call& call, scheduler::SolutionStore* store = nullptr,
+                    const char* schedule = "solve") {
+    PipelineOptions options;
+    options.schedule = schedule;
+    return ChooseTunes(loaded_, signature_, call, options, store);
   }
 
   static const TunePoint* Default(const TuneChoice& choice) {
@@ -186,16 +189,25 @@ TEST_F(TuneTest, PointsAfterARefusalAreLookedAt) {
 
 TEST_F(TuneTest, ABarelyFilledSecondWaveIsAvoided) {
   Load("std/matmul.tile", "gemm");
-  // 133 tiles of the default: twice the time of 132.
+  // 133 tiles of the default, each one CTA's: twice the time of 132.
+  const Call second = Gemm(128, 133 * 256, 4096);
   const TuneChoice one = Choose(Gemm(128, 132 * 256, 4096)),
-                   two = Choose(Gemm(128, 133 * 256, 4096));
+                   two = Choose(second, nullptr, "solve:split=1");
   ASSERT_NE(Default(one), nullptr);
   ASSERT_NE(Default(two), nullptr);
+  EXPECT_EQ(Default(one)->split, 1);
   // The second turn is for one tile, while the clock is higher: 1 / 0.79 is what it falls by.
   const double ratio = Default(two)->time.compute_ms / Default(one)->time.compute_ms;
   EXPECT_GT(ratio, 1 + 0.79 - 0.05);
   EXPECT_LT(ratio, 2);
   EXPECT_FALSE(two.values.empty());
+  // Pairs of CTAs have half of it each, in three rounds; other tiles need no second wave at all.
+  const TuneChoice shared = Choose(second);
+  ASSERT_NE(Default(shared), nullptr);
+  EXPECT_EQ(Default(shared)->split, 2);
+  EXPECT_LT(Default(shared)->time.ms, 0.95 * Default(two)->time.ms);
+  EXPECT_FALSE(shared.values.empty());
+  EXPECT_LT(shared.lowered.front().time.ms, 1.1 * Default(one)->time.ms);
 }
 
 TEST_F(TuneTest, GivenTunesStayAndOthersFollow) {

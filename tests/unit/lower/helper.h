@@ -90,6 +90,14 @@ inline int Count(const Function& fn, OpKind kind) {
   return n;
 }
 
+// The first of a kind.
+inline OpId Find(const Function& fn, OpKind kind) {
+  for (OpId id : OpsInOrder(fn))
+    if (fn.ops[id].kind == kind) return id;
+  ADD_FAILURE() << Info(kind).mnemonic;
+  return {};
+}
+
 // What the interpreter leaves in the tensor.
 inline std::vector<double> Interpreted(const Function& fn, InterpretInputs in,
                                        const std::string& tensor) {

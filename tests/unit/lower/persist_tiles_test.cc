@@ -37,7 +37,7 @@ TEST(PersistTiles, EveryTileOnce) {
 
 // A loop of products that loads nothing has nothing that would run ahead.
 TEST(PersistTiles, NotForPowersOfWhatATileHas) {
-  const std::string text = With(kProduct, "%END", "%K");
+  const std::string text = ProductText("%K");
   const size_t from = text.find("        %a = load"), to = text.find("        %d = dot");
   const std::string loads = text.substr(from, to - from);
   const std::string begin = "      %c = for";

@@ -12,7 +12,7 @@ namespace {
 
 // Each block of K scaled by rows of S: a product, its result times the vector that `load` reads.
 Function Scaled(const std::string& load, const std::string& more = "") {
-  std::string text = With(kProduct, "%END", "%K");
+  std::string text = ProductText("%K");
   text = With(text, "  param dim %M: i64\n",
               "  param tensor %S: tensor<f32, 2> in [K, M] align=16 stride_align=16 contiguous=1 "
               "last_align=4\n  param dim %M: i64\n");

@@ -8,20 +8,11 @@
 
 #include <algorithm>
 
-#include "ir/passes/split_reductions.h"
 #include "tests/unit/lower/helper.h"
 #include "tests/unit/lower/product.h"
 
 namespace tilec::ir {
 namespace {
-
-Function Split(const Function& fn, int64_t ctas) {
-  Function out = fn;
-  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas, H200());
-  EXPECT_FALSE(obstacle) << obstacle->why;
-  ExpectVerified(out);
-  return out;
-}
 
 // Of its one cluster_reduce; 0: the first CTA has it all.
 int64_t SlicesIn(const Function& fn) {
@@ -29,15 +20,6 @@ int64_t SlicesIn(const Function& fn) {
   for (OpId id : OpsInOrder(fn))
     if (fn.ops[id].kind == OpKind::kClusterReduce) found = fn.ops[id].i("slices", 0);
   return found;
-}
-
-std::vector<double> Exact(const Function& fn, int64_t m, int64_t n, int64_t k) {
-  InterpretInputs in;
-  in.tensors["A"] = Numbers(DType::kBF16, {m, k}, 1);
-  in.tensors["B"] = Numbers(DType::kBF16, {n, k}, 4);
-  in.tensors["C"] = Numbers(DType::kF32, {m, n}, 2);
-  in.dims = {{"M", m}, {"N", n}, {"K", k}};
-  return Interpreted(fn, std::move(in), "C");
 }
 
 TEST(SliceColumns, WholeEightsOfOneWidth) {
@@ -64,43 +46,7 @@ TEST(SliceColumns, WholeEightsOfOneWidth) {
       }
 }
 
-// kProduct in tiles of 64 x `columns`.
-Function ProductOfColumns(int64_t columns) {
-  std::string text = R"(func @product tile {
-  param tensor %A: tensor<bf16, 2> in [M, K] align=16 stride_align=16 contiguous=1 last_align=16
-  param tensor %B: tensor<bf16, 2> in [N, K] align=16 stride_align=16 contiguous=1 last_align=16
-  param tensor %C: tensor<f32, 2> out [M, N] align=16 stride_align=16 contiguous=1 last_align=16
-  param dim %M: i64
-  param dim %N: i64
-  param dim %K: i64
-  body {
-    %0 = constant {value = 0} : i64
-    parallel %0, %M, %0, %N {steps = [64, COLUMNS]} do (%m: i64, %n: i64) {
-      %z = constant {value = 0} : f32[64, COLUMNS]
-      %c = for %0, %K, %z {step = 32} : f32[64, COLUMNS] do (%k: i64, %s: f32[64, COLUMNS]) {
-        %a = load %A, %m, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
-        %b = load %B, %n, %k {modes = "rr", sizes = [COLUMNS, 32]} : bf16[COLUMNS, 32]
-        %bt = transpose %b {perm = [1, 0]} : bf16[32, COLUMNS]
-        %d = dot %a, %bt, %s : f32[64, COLUMNS]
-        yield %d
-      }
-      %w = constant {value = 64} : i64
-      %me = add %m, %w : i64
-      %mend = min %me, %M : i64
-      %v = constant {value = COLUMNS} : i64
-      %ne = add %n, %v : i64
-      %nend = min %ne, %N : i64
-      store %C, %c, %m, %mend, %n, %nend {modes = "rr", sizes = [64, COLUMNS]}
-      yield
-    }
-  }
-}
-)";
-  const std::string name = "COLUMNS";
-  for (size_t at = 0; (at = text.find(name, at)) != std::string::npos;)
-    text.replace(at, name.size(), std::to_string(columns));
-  return Parsed(text);
-}
+Function ProductOfColumns(int64_t columns) { return Parsed(ProductText("%K", columns)); }
 
 // Even slices, a shorter last one, rows and columns that hang over, more CTAs than turns.
 TEST(SliceColumns, SameResults) {
@@ -157,13 +103,6 @@ TEST(SliceColumns, NotWhere) {
       0);
   // A warpgroup's own columns are no run of registers of all threads.
   EXPECT_EQ(SlicesIn(Split(ProductOfColumns(256), 4)), 0);
-}
-
-OpId Find(const Function& fn, OpKind kind) {
-  for (OpId id : OpsInOrder(fn))
-    if (fn.ops[id].kind == kind) return id;
-  ADD_FAILURE() << Info(kind).mnemonic;
-  return {};
 }
 
 // No barrier says that others have read: nobody may use the buffer behind, and CTAs meet at the

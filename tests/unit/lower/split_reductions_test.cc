@@ -16,23 +16,6 @@
 namespace tilec::ir {
 namespace {
 
-Function Split(const Function& fn, int64_t ctas) {
-  Function out = fn;
-  const std::optional<Obstacle> obstacle = SplitReductions(out, ctas, H200());
-  EXPECT_FALSE(obstacle) << obstacle->why;
-  ExpectVerified(out);
-  return out;
-}
-
-std::vector<double> Exact(const Function& fn, int64_t m, int64_t n, int64_t k) {
-  InterpretInputs in;
-  in.tensors["A"] = Numbers(DType::kBF16, {m, k}, 1);
-  in.tensors["B"] = Numbers(DType::kBF16, {n, k}, 4);
-  in.tensors["C"] = Numbers(DType::kF32, {m, n}, 2);
-  in.dims = {{"M", m}, {"N", n}, {"K", k}};
-  return Interpreted(fn, std::move(in), "C");
-}
-
 // Fewer turns than CTAs, as many, a last turn that hangs over, none at all.
 TEST(SplitReductions, SameResultsForEveryLength) {
   const Function before = Product("%K");
@@ -66,7 +49,7 @@ TEST(SplitReductions, AStartIsAddedOnce) {
   const Function before = Product("%K", zero, "%z = constant {value = 3.0} : f32[64, 32]");
   EXPECT_EQ(Exact(before, 64, 32, 200), Exact(Split(before, 8), 64, 32, 200));
   const std::string text =
-      With(With(kProduct, "%END", "%K"), "%C: tensor<f32, 2> out", "%C: tensor<f32, 2> inout");
+      With(ProductText("%K"), "%C: tensor<f32, 2> out", "%C: tensor<f32, 2> inout");
   const Function loads = Parsed(
       With(text, zero, "%z = load %C, %m, %n {modes = \"rr\", sizes = [64, 32]} : f32[64, 32]"));
   const Function after = Split(loads, 4);
@@ -179,13 +162,6 @@ TEST(SplitReductions, Obstacles) {
                         "parallel %0, %M, %0, %N {steps = [64, 32], cluster = 2}"))
                 .find("in clusters already"),
             std::string::npos);
-}
-
-OpId Find(const Function& fn, OpKind kind) {
-  for (OpId id : OpsInOrder(fn))
-    if (fn.ops[id].kind == kind) return id;
-  ADD_FAILURE() << Info(kind).mnemonic;
-  return {};
 }
 
 // Each of these is what a program of clusters is wrong without.

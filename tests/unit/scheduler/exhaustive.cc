@@ -26,6 +26,12 @@ class Exhaustive {
   }
 
   bool Run() { return n_ == 0 || Place(0, 0); }
+  // Nothing: more placements would have to be looked at than that.
+  std::optional<bool> Run(int64_t most_placements) {
+    left_ = most_placements;
+    const bool found = Run();
+    return left_ < 0 ? std::nullopt : std::optional(found);
+  }
 
   // All lawful divisions among roles.
   std::vector<std::vector<int>> Divisions() {
@@ -219,6 +225,7 @@ class Exhaustive {
   }
 
   bool Fits() {
+    if (--left_ < 0) return true;  // ends the search
     std::vector<int64_t> begin(n_), end(n_);
     for (int v = 0; v < n_; ++v) begin[v] = end[v] = stage_[v] * ii_ + slot_[v];
     for (const GraphEdge& e : g_.edges)
@@ -298,6 +305,7 @@ class Exhaustive {
   bool improved_ = false;
   int64_t stages_ = 0, most_stages_ = 0, least_smem_ = 0, most_slack_ = 0;
   int64_t reach_ = 0;
+  int64_t left_ = INT64_MAX;  // placements that may be looked at
   std::vector<int64_t> slot_, stage_;
   std::vector<int> role_;
 };
@@ -379,6 +387,10 @@ bool ExhaustivelyFeasible(const Graph& graph, int64_t ii) {
   const std::vector<Division> divisions = Divisions(graph, ii);
   return std::any_of(divisions.begin(), divisions.end(),
                      [&](const Division& d) { return Exhaustive(d.graph, ii).Run(d.roles); });
+}
+
+std::optional<bool> ExhaustivelyFeasible(const Graph& graph, int64_t ii, int64_t most_placements) {
+  return Exhaustive(graph, ii).Run(most_placements);
 }
 
 // From the best division to the worst; in the first that works, the rest of the objective.

@@ -14,6 +14,8 @@ namespace tilec::scheduler {
 
 // Whether any schedule with this initiation interval exists.
 bool ExhaustivelyFeasible(const Graph& graph, int64_t ii);
+// Of a graph without routes; nothing: more than so many placements would have to be looked at.
+std::optional<bool> ExhaustivelyFeasible(const Graph& graph, int64_t ii, int64_t most_placements);
 
 // The best objective, criterion by criterion, of any schedule with this initiation interval.
 // Wherever the loop is said to begin: every rotation of a schedule is one too.

@@ -1,0 +1,179 @@
+// The model of whole kernels against times of long rows that were measured once (rows_h200.txt):
+// how many CTAs share a row, in parts of which length.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "api/machine.h"
+#include "api/split.h"
+#include "api/tune.h"
+#include "api/tune_facts.h"
+#include "ir/count_work.h"
+#include "scheduler/copy_lines.h"
+#include "scheduler/kernel_time.h"
+#include "scheduler/split_choice.h"
+#include "tests/unit/api/loaded.h"
+
+namespace tilec::api {
+namespace {
+
+using Size = std::tuple<std::string, int64_t, int64_t>;  // kernel, rows, columns
+
+struct Point {
+  int64_t shares = 1, ctas = 1;
+  double us = 0;
+  double bound = 0, lowered = 0;  // predicted before it is lowered and after; 0: it is none now
+};
+
+class RowsTest : public LibraryTest {
+ protected:
+  static std::map<Size, std::vector<Point>> Measured() {
+    std::map<Size, std::vector<Point>> out;
+    std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/rows_h200.txt");
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream words(line);
+      std::string kernel;
+      int64_t rows = 0, columns = 0;
+      Point point;
+      words >> kernel >> rows >> columns >> point.shares >> point.ctas >> point.us;
+      EXPECT_FALSE(words.fail()) << line;
+      out[{kernel, rows, columns}].push_back(point);
+    }
+    return out;
+  }
+
+  // SHARES as it is chosen: 0.
+  Call CallOf(const Size& size, int64_t shares) {
+    const auto& [kernel, rows, columns] = size;
+    const bool softmax = kernel.rfind("softmax", 0) == 0;
+    Load(softmax ? "std/softmax.tile" : "std/norm.tile", kernel);
+    Given given = {{"R", rows}, {"C", columns}};
+    if (shares > 0) given["SHARES"] = shares;
+    if (!softmax) given["eps"] = 1e-5;
+    Call call = Of(given);
+    const int64_t align = columns % 8 == 0 ? 8 : columns % 2 == 0 ? 2 : 1;
+    for (const char* name : {"X", "Y"}) {
+      call.facts[name].stride_align_bytes = align * (kernel == "softmax" ? 4 : 2);
+      call.facts[name].last_dim_align = align;
+    }
+    call.row_starts = RowStartsOf(signature_, call.all);
+    return call;
+  }
+
+  void Predict(const Size& size, Point* point) {
+    Call call = CallOf(size, point->shares);
+    DiagSink diags;
+    const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
+    ASSERT_TRUE(machine.ok());
+    const ir::Target& target = **machine;
+    auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    if (!tile.ok()) return;  // odd rows in tiles that are not allowed any more
+    auto clean = Clean(loaded_, *tile, PipelineOptions(), diags);
+    ASSERT_TRUE(clean.ok());
+    scheduler::Forms forms(std::move(clean->fn), target, std::move(clean->loops));
+    const ir::Function* const fn = forms.InParts(point->ctas);
+    if (fn == nullptr) return;
+    const Bindings names = NamesOf(call);
+    const ir::WorkCount work = ir::CountWork(*fn, names, target, {.edges = false});
+    const scheduler::Asked copies = scheduler::AskedByCopies(*fn, target, call.row_starts, names);
+    const auto periods = scheduler::BoundPeriods(*fn, target);
+    ASSERT_TRUE(periods.has_value());
+    const auto ms = [&](const scheduler::LaunchShape& shape) {
+      return scheduler::EstimateTime(*fn, target, work, *periods, shape).ms;
+    };
+    scheduler::LaunchShape likely = LikelyShape(*fn, work, target);
+    likely.cluster = point->ctas;
+    point->bound = 1e3 * ms(likely);
+    PipelineOptions options;
+    options.split = call.split = point->ctas;
+    options.first_schedules = true;
+    options.prove = false;
+    const auto warps = LowerToWarps(loaded_, *std::move(tile), options.For(call), nullptr, diags);
+    ASSERT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
+    point->lowered = 1e3 * ms(ShapeOf(*warps, target, names, copies, likely));
+  }
+
+  // SHARES that are chosen, and the CTAs that share a row.
+  std::pair<int64_t, int64_t> Chosen(const Size& size) {
+    const TuneChoice choice =
+        ChooseTunes(loaded_, signature_, CallOf(size, 0), PipelineOptions(), nullptr);
+    EXPECT_EQ(choice.why_not, "");
+    const auto shares = [](const frontend::Values& values) {
+      const auto at = values.find("SHARES");
+      return at == values.end() ? int64_t{1} : std::get<int64_t>(at->second);
+    };
+    for (const TunePoint& point : choice.lowered)
+      if (shares(point.values) == shares(choice.values))
+        return {shares(choice.values), point.split};
+    return {shares(choice.values), 1};
+  }
+};
+
+TEST_F(RowsTest, TheFastestIsNearTheFirst) {
+  std::vector<double> off;
+  double sum = 0, worst = 0, by_bounds = 0;
+  auto measured = Measured();
+  for (auto& [size, points] : measured) {
+    const auto& [kernel, rows, columns] = size;
+    const Point *taken = nullptr, *best = nullptr, *bound = nullptr;
+    for (Point& point : points) {
+      Predict(size, &point);
+      if (point.lowered <= 0) continue;
+      off.push_back(std::abs(std::log(point.lowered / point.us)));
+      if (taken == nullptr || point.lowered < taken->lowered) taken = &point;
+      if (bound == nullptr || point.bound < bound->bound) bound = &point;
+      if (best == nullptr || point.us < best->us) best = &point;
+    }
+    ASSERT_NE(taken, nullptr);
+    const double lost = taken->us / best->us - 1;
+    std::printf("%s: SHARES %d in %d, predicted %.1f us, took %.1f, the fastest %.1f\n",
+                fmt::format("{} {}x{}", kernel, rows, columns).c_str(), int(taken->shares),
+                int(taken->ctas), taken->lowered, taken->us, best->us);
+    sum += lost;
+    worst = std::max(worst, lost);
+    by_bounds += bound->us / best->us - 1;
+  }
+  std::sort(off.begin(), off.end());
+  const auto of = [&](double share) {
+    return std::expm1(off[static_cast<size_t>(share * static_cast<double>(off.size()))]);
+  };
+  const auto sizes = static_cast<double>(measured.size());
+  std::printf(
+      "%zu sizes: %.1f %% lost on average (%.1f by bounds), %.1f at the worst; half of %zu "
+      "times within %.0f %%, nine of ten within %.0f %%\n",
+      measured.size(), 100 * sum / sizes, 100 * by_bounds / sizes, 100 * worst, off.size(),
+      100 * of(0.5), 100 * of(0.9));
+  ASSERT_GE(measured.size(), 19u);
+  EXPECT_LE(sum / sizes, 0.03);
+  EXPECT_LE(by_bounds / sizes, 0.03);
+  EXPECT_LE(worst, 0.2);
+  EXPECT_LE(of(0.5), 0.22);
+  EXPECT_LE(of(0.9), 0.6);
+}
+
+// What a CTA of a cluster reduces in its loops is its own, what is kept in shared memory leaves
+// registers for more CTAs, and clusters of rows begin sooner than those of products.
+TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
+  using Form = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(Chosen({"rmsnorm", 662, 64699}), Form(16, 8));    // 77 us, alone 92
+  EXPECT_EQ(Chosen({"rmsnorm", 20, 12000}), Form(8, 8));      // 2.2, 2.9
+  EXPECT_GT(Chosen({"layernorm", 64, 33000}).second, 1);      // 8.8, 13.2
+  EXPECT_GT(Chosen({"softmax_bf16", 210, 62080}).second, 1);  // 22.0, 30.2
+  EXPECT_EQ(Chosen({"rmsnorm", 4096, 16384}), Form(1, 1));    // 67.8, in two 78
+  EXPECT_EQ(Chosen({"layernorm", 300, 20001}), Form(1, 1));   // 16.1, in eight 18.5
+}
+
+}  // namespace
+}  // namespace tilec::api
