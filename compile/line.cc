@@ -23,7 +23,9 @@ namespace {
 
 // What the proof may walk of persistent CTAs; where a predicted time says that they gain (or a
 // person), more: causal attention of d = 64 takes 2029 to 9000 states.
-constexpr int64_t kMostOps = 500'000, kMostStates = 2000;
+// (Of 294 such programs that the tests compile none is proved in more than 1523 states and 420,203
+// ops; what has more has no end in sight.)
+constexpr int64_t kMostOps = 450'000, kMostStates = 1600;
 constexpr int64_t kPatientOps = 5'000'000, kPatientStates = 20'000;
 class Timer {
  public:

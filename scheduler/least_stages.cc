@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <queue>
 #include <utility>
 #include <vector>
 
+#include "scheduler/in_time.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/routes.h"
 
@@ -41,17 +41,13 @@ class Iteration {
     for (int v = 0; v < n_; ++v)
       if (!g_.ops[v].variable_latency && head_[v] + tail_[v] >= stages * ii_) return false;
     return std::all_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
-      return InTime(Within(stream, stages * ii_)) && (stages > 1 || InTime(WithinAPeriod(stream)));
+      return Done(Within(stream, stages * ii_)) && (stages > 1 || Done(WithinAPeriod(stream)));
     });
   }
   bool sound() const { return sound_; }
 
  private:
   using Stream = std::vector<std::pair<int, int64_t>>;  // op, cycles for which it is alone
-
-  struct Job {
-    int64_t release, deadline, left;
-  };
 
   int64_t& Path(int u, int v) { return path_[static_cast<size_t>(u) * n_ + v]; }
   int64_t Path(int u, int v) const { return path_[static_cast<size_t>(u) * n_ + v]; }
@@ -114,27 +110,9 @@ class Iteration {
     return jobs;
   }
 
-  // Whoever must begin soonest goes first, interrupted by whoever must sooner: what that order does
-  // not do in time, none does (Jackson).
-  static bool InTime(std::vector<Job> jobs) {
-    std::sort(jobs.begin(), jobs.end(),
-              [](const Job& a, const Job& b) { return a.release < b.release; });
-    std::priority_queue<std::pair<int64_t, size_t>> ready;  // soonest deadline first
-    int64_t now = 0;
-    for (size_t next = 0; next < jobs.size() || !ready.empty();) {
-      if (ready.empty()) now = std::max(now, jobs[next].release);
-      for (; next < jobs.size() && jobs[next].release <= now; ++next)
-        ready.emplace(-jobs[next].deadline, next);
-      Job& job = jobs[ready.top().second];
-      const int64_t until = next < jobs.size() ? jobs[next].release : INT64_MAX;
-      const int64_t worked = std::min(job.left, until - now);
-      job.left -= worked;
-      now += worked;
-      if (job.left > 0) continue;
-      if (now > job.deadline) return false;
-      ready.pop();
-    }
-    return true;
+  static bool Done(std::vector<Job> jobs) {
+    std::vector<std::pair<int64_t, size_t>> ready;
+    return InTime(jobs, ready);
   }
 
   const Graph& g_;

@@ -25,7 +25,10 @@ constexpr size_t kSessionsKept = 12;
 // What is settled without it costs work of another kind, by what the solver may spend in all, and
 // what is not has this share of it.
 constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
-constexpr int kOpen = 2;  // periods about which the solver is asked what stays open without it
+// Of so many periods that stay open without the solver it is asked, where it may spend this much on
+// each: with less it hardly ever knew an answer.
+constexpr int kOpen = 2;
+constexpr int64_t kWorthAsking = 1'000'000;
 constexpr int64_t kQuick = 200'000;  // of a question that the solver need not be spared
 
 }  // namespace
@@ -214,7 +217,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
       reply.outcome = {settled.answer, std::move(settled.placement), {}};
       return reply;
     }
-    if (settled.asked && open_ >= kOpen) return reply;
+    if (settled.asked && (open_ >= kOpen || 2 * last_limit_ < kWorthAsking)) return reply;
     if (settled.asked) resource_limit = std::min(resource_limit, 2 * last_limit_);
   }
   if (anew)

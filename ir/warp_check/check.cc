@@ -106,7 +106,7 @@ constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do no
 // With what the roles agree on and nothing else: a few hundred states for a right nest. What two
 // loops one after the other have in common is forgotten where the walk has no end with it. Slots
 // are taken to be apart first (apart.cc); if that is no proof, they are not. `cut`: some walk came
-// to its limit.
+// to its limit of ops, so with more of them it may end otherwise.
 Walked WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
                   WarpCheckStats* stats, bool* cut, bool by_place = false,
                   bool may_tell_apart = true) {
@@ -129,7 +129,7 @@ Walked WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& op
     return walked;
   }
   Restart(stats);
-  *cut = *cut || walked == Walked::kTooLarge;
+  *cut = *cut || (walked == Walked::kTooLarge && machine.ops() > machine.ops_limit);
   if (apart && walked == Walked::kFound)
     return WalkAgreed(program, options, stats, cut, by_place, false);
   const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;

@@ -5,6 +5,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 
@@ -14,33 +15,44 @@
 namespace tilec::ir::warp_check {
 namespace {
 
-// Which of 64 counts are at least n: a bit each, by way of bytes, which the compiler knows to make
-// many at a time.
-uint64_t AtLeast(const int32_t* counts, int32_t n) {
-  uint8_t reaches[64];
-  for (int i = 0; i < 64; ++i) reaches[i] = counts[i] >= n;
-  uint64_t bits = 0;
-  for (int i = 0; i < 64; i += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, reaches + i, 8);
-    bits |= (eight * 0x0102040810204080u >> 56) << i;
-  }
+constexpr std::array<uint32_t, 32> kBits = [] {
+  std::array<uint32_t, 32> bits{};
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = 1u << i;
   return bits;
+}();
+
+// Which of 64 counts are at least n: a bit each. (As sums of words, which the compiler makes four
+// at a time.)
+uint64_t AtLeast(const int32_t* counts, int32_t n) {
+  uint32_t half[2] = {0, 0};
+  for (size_t h = 0; h < 2; ++h) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 32; ++i) bits |= counts[32 * h + i] >= n ? kBits[i] : 0u;
+    half[h] = bits;
+  }
+  return uint64_t{half[1]} << 32 | half[0];
 }
 
+// Numbers in a row: most are small and take one byte, the others nine.
 class Text {
  public:
   template <typename T>
   void operator()(T v) {
     const auto wide = static_cast<int64_t>(v);
-    char bytes[8];
-    std::memcpy(bytes, &wide, 8);
-    out_.append(bytes, 8);
+    if (wide >= -kShort && wide < kShort - 1) {
+      out_.push_back(static_cast<char>(wide));
+      return;
+    }
+    char bytes[9] = {kLong};
+    std::memcpy(bytes + 1, &wide, 8);
+    out_.append(bytes, 9);
   }
   std::string Take() { return std::move(out_); }
   void Expect(size_t bytes) { out_.reserve(bytes); }
 
  private:
+  static constexpr int64_t kShort = 128;
+  static constexpr char kLong = 127;
   std::string out_;
 };
 
@@ -159,7 +171,8 @@ struct Machine::Writer {
   std::vector<Asked> counts;       // by component
   std::vector<uint64_t> bits;      // of all counts that were asked for
   size_t words = 0;                // of one
-  std::set<int32_t> live;          // values nobody else can recompute that something is made of
+  std::vector<char> live;          // by atom that nobody else can recompute: part of something
+  std::vector<char> lives;         // by form: its atoms are marked
   std::vector<Clock> of_waiting;   // what all roles know that wait for some mbarrier
   std::vector<size_t> waiting_of;  // by mbarrier: which of these
 
@@ -379,13 +392,23 @@ struct Machine::Writer {
   }
 
   void Lives(const Scalar& scalar) {
-    const std::vector<int32_t>& privates = m.PrivatesOf(scalar.form);
-    live.insert(privates.begin(), privates.end());
+    if (scalar.constant()) return;
+    const auto form = static_cast<size_t>(scalar.form);
+    if (form >= lives.size()) lives.resize(form + 1, 0);
+    if (lives[form]) return;
+    lives[form] = 1;
+    for (const int32_t atom : m.PrivatesOf(scalar.form)) {
+      const auto at = static_cast<size_t>(atom);
+      if (at >= live.size()) live.resize(at + 1, 0);
+      live[at] = 1;
+    }
   }
   // Nothing that is left is made of what it is made of, so nothing like it will be made again.
   bool Gone(int32_t form) {
     const std::vector<int32_t>& used = m.PrivatesOf(form);
-    return !std::includes(live.begin(), live.end(), used.begin(), used.end());
+    return std::any_of(used.begin(), used.end(), [&](int32_t atom) {
+      return static_cast<size_t>(atom) >= live.size() || !live[static_cast<size_t>(atom)];
+    });
   }
 
   void WriteRole(size_t i) {
@@ -395,7 +418,7 @@ struct Machine::Writer {
     WriteControl(r);
     WriteProducts(r);
     // Nobody comes back to a loop of iterations that all have left, or of a length that is gone.
-    std::erase_if(s.roles[i].runs, [&](const auto& run) {
+    s.roles[i].runs.EraseIf([&](const auto& run) {
       return name.Stale(run.first.first) || (!m.agreed && Gone(run.first.first));
     });
     for (const auto& [loop, begun] : r.runs) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 
 #include "ir/warp_check/machine.h"
 
@@ -26,11 +25,11 @@ struct Machine::Naming {
   const Program& p;
   const Terms& terms;
   const State& s;
-  std::map<int32_t, int64_t> steps;    // by length: of the loops roles are in
-  std::map<int32_t, uint64_t> names;   // of atoms
-  std::map<int32_t, int64_t> bases;    // of frames
-  std::map<int32_t, int> ages;         // of frames: 0 alive, 1 over
-  std::map<int32_t, int64_t> slowest;  // of frames: position of the last role
+  FlatMap<int32_t, int64_t> steps;    // by length: of the loops roles are in
+  FlatMap<int32_t, uint64_t> names;   // of atoms
+  FlatMap<int32_t, int64_t> bases;    // of frames
+  FlatMap<int32_t, int> ages;         // of frames: 0 alive, 1 over
+  FlatMap<int32_t, int64_t> slowest;  // of frames: position of the last role
 
   Naming(const Program& program, const Terms& t, const State& state)
       : p(program), terms(t), s(state) {
@@ -114,13 +113,13 @@ struct Machine::Naming {
   // Can somebody still ask about it? Forgetting is always allowed. What is made of several
   // iterations' values is as old as the youngest of them.
   bool Stale(int32_t form) {
-    std::map<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
+    FlatMap<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
     if (HasOver(form, false, 0, &youngest)) return true;
     return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
       return of.second - slowest[of.first] < -StepOf(terms.atom(of.first));
     });
   }
-  bool HasOver(int32_t form, bool inside, int64_t add, std::map<int32_t, int64_t>* youngest) {
+  bool HasOver(int32_t form, bool inside, int64_t add, FlatMap<int32_t, int64_t>* youngest) {
     if (!terms.Framed(form)) return false;
     for (const auto& [atom, c] : terms.form(form)) {
       const Atom& a = terms.atom(atom);

@@ -10,10 +10,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
+#include "ir/warp_check/flat_map.h"
 #include "ir/warp_check/terms.h"
 
 namespace tilec::ir::warp_check {
@@ -124,14 +124,14 @@ struct Role {
   bool started = false, ended = false;
   std::vector<Frame> frames;
   int32_t now = 0;
-  Clock all, elected;                // known to every thread; to the elected one
-  std::map<int32_t, Scalar> env;     // by value
-  std::map<int32_t, CoreTile> core;  // by value
-  std::map<int32_t, int64_t> counters;
+  Clock all, elected;               // known to every thread; to the elected one
+  FlatMap<int32_t, Scalar> env;     // by value
+  FlatMap<int32_t, CoreTile> core;  // by value
+  FlatMap<int32_t, int64_t> counters;
   std::vector<Flight> flights;
   int32_t commits = 0, ids = 0;
   std::vector<std::pair<int32_t, OpId>> syncs, fences;  // the latest; for WarpOpUse only
-  std::map<int32_t, OpId> counted;                      // by counter: not read since; likewise
+  FlatMap<int32_t, OpId> counted;                       // by counter: not read since; likewise
   std::vector<std::pair<int32_t, int32_t>> bulk;        // copies out: (id, group or -1)
   int32_t bulk_commits = 0;
   // Of tensor memory: products issued, accesses by threads, those of them behind which a fence
@@ -140,8 +140,8 @@ struct Role {
   bool uncommitted = false;
   Clock tensor_all, tensor_elected;
   int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
-  std::map<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
-  OpId stuck;                                       // the wait it stands at
+  FlatMap<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
+  OpId stuck;                                      // the wait it stands at
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
@@ -164,12 +164,12 @@ struct State {
   std::vector<Role> roles;
   std::vector<Barrier> barriers;
   std::vector<Region> regions;
-  std::map<int32_t, Bounds> known;      // what was decided of a form
-  std::map<int64_t, int64_t> privates;  // executions so far, by role and op
-  std::vector<char> handed;             // by Program::hands: put, and not taken yet
+  FlatMap<int32_t, Bounds> known;      // what was decided of a form
+  FlatMap<int64_t, int64_t> privates;  // executions so far, by role and op
+  std::vector<char> handed;            // by Program::hands: put, and not taken yet
   // With Machine::agreed: how many iterations there are, by question and iteration of its context.
   // Of a branch: one if its condition holds, else none.
-  std::map<std::pair<int32_t, int64_t>, Trips> agreed;
+  FlatMap<std::pair<int32_t, int64_t>, Trips> agreed;
 };
 
 }  // namespace tilec::ir::warp_check

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/check.h"
+#include "scheduler/in_time.h"
 #include "scheduler/search.h"
 #include "tests/unit/scheduler/exhaustive.h"
 #include "tests/unit/scheduler/test_graphs.h"
@@ -130,6 +131,53 @@ TEST(Settled, AStreamOfOneRoleCostsLittle) {
   EXPECT_LT(solution->resources, 500'000);
   EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, c, diags).ok())
       << (diags.all().empty() ? "" : diags.all()[0].message);
+}
+
+// One role that is busy to the last cycles, with products, stores and rings: some periods stay open
+// without the solver. It is not asked about each of them, and the answer is as good.
+TEST(Settled, WhatStaysOpenCostsTheSolverLittle) {
+  const Graph graph = LoadGraph("gradient_of_states_h200");
+  DiagSink diags;
+  const Result<Solution> solution = Solve(graph, SolveOptions::ForCompilation(), diags);
+  ASSERT_TRUE(solution.ok());
+  EXPECT_LE(solution->certificate.ii, 1482);
+  EXPECT_EQ(solution->certificate.objective.stages, 2);
+  EXPECT_LT(solution->resources, 700'000);
+}
+
+// All work whose window lies between two cycles has room there, for every two: what Jackson's order
+// is to find out, said without an order.
+bool RoomBetweenAll(const std::vector<Job>& jobs) {
+  for (const Job& from : jobs)
+    for (const Job& to : jobs) {
+      int64_t work = 0;
+      for (const Job& job : jobs)
+        if (job.release >= from.release && job.deadline <= to.deadline) work += job.left;
+      if (work > std::max<int64_t>(0, to.deadline - from.release)) return false;
+    }
+  return true;
+}
+
+TEST(InTime, AsManyJobsAsThereIsRoomFor) {
+  uint64_t random = 7;
+  const auto draw = [&](int64_t most) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>((random >> 33) % static_cast<uint64_t>(most));
+  };
+  int in_time = 0, late = 0;
+  std::vector<std::pair<int64_t, size_t>> ready;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<Job> jobs;
+    for (int64_t n = draw(7); n >= 0; --n) {
+      const int64_t release = draw(12), left = 1 + draw(4);
+      jobs.push_back({release, release + left + draw(10), left});
+    }
+    const bool room = RoomBetweenAll(jobs);
+    (room ? in_time : late) += 1;
+    EXPECT_EQ(InTime(jobs, ready), room) << "draw " << i;
+  }
+  EXPECT_GT(in_time, 400);
+  EXPECT_GT(late, 400);
 }
 
 }  // namespace
