@@ -167,12 +167,15 @@ TEST_F(RowsTest, TheFastestIsNearTheFirst) {
 // registers for more CTAs, and clusters of rows begin sooner than those of products.
 TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   using Form = std::pair<int64_t, int64_t>;
-  EXPECT_EQ(Chosen({"rmsnorm", 662, 64699}), Form(16, 8));    // 77 us, alone 92
+  EXPECT_GT(Chosen({"rmsnorm", 662, 64699}).second, 1);       // (16, 8) 77 us, (1, 4) 87, alone 92
   EXPECT_EQ(Chosen({"rmsnorm", 20, 12000}), Form(8, 8));      // 2.2, 2.9
   EXPECT_GT(Chosen({"layernorm", 64, 33000}).second, 1);      // 8.8, 13.2
   EXPECT_GT(Chosen({"softmax_bf16", 210, 62080}).second, 1);  // 22.0, 30.2
   EXPECT_EQ(Chosen({"rmsnorm", 4096, 16384}), Form(1, 1));    // 67.8, in two 78
   EXPECT_EQ(Chosen({"layernorm", 300, 20001}), Form(1, 1));   // 16.1, in eight 18.5
+  // Parts of eight or sixteen that one CTA walks over are slower than the row's own tiles.
+  EXPECT_EQ(Chosen({"softmax_bf16", 427, 20613}), Form(1, 1));   // 21.6, (8, 1) 30.0
+  EXPECT_EQ(Chosen({"softmax_bf16", 7634, 33033}), Form(1, 1));  // (16, 1) 909, a copy 239
 }
 
 }  // namespace
