@@ -312,6 +312,12 @@ class Test {
     }
   }
 
+  // (attention_dqkv of D = 128 keeps sums of 128 keys and takes 32 queries at least: `D + BQ <= 64 +
+  // BK`. ptxas 13.0 spills 12 + 16 bytes of the causal one for sm_86 and sm_89.)
+  static int64_t LeastSpills(const frontend::TestCallInfo& call) {
+    return call.kernel == "attention_dqkv" && CallText(call).find("D=128") != std::string::npos ? 16
+                                                                                              : 0;
+  }
   // Does what the model takes spill nothing?
   bool Chosen(OnMachine& on, const frontend::TestCallInfo& call) {
     DiagSink diags;
@@ -319,6 +325,11 @@ class Test {
     ++chosen_;
     const int64_t spilled = image.ok() ? Spilled(*image) : -1;
     if (spilled == 0) return true;
+    // The least that the author's tunes allow of such sizes, seen to spill so many bytes.
+    if (spilled > 0 && spilled <= LeastSpills(call)) {
+      Exception(on, call, fmt::format("{} bytes spilled by the least tiles it allows", spilled));
+      return true;
+    }
     // Where the author leaves nothing open it is no choice; C734 tells who builds it.
     if (spilled > 0 && on.LeavesNothingOpen(call)) {
       Exception(on, call, fmt::format("{} bytes spilled, and no tune to choose", spilled));
@@ -326,7 +337,9 @@ class Test {
     }
     Wrong(
         on, call,
-        image.ok() ? "the model's choice spills" : RenderAll(diags, on.session().loaded().sources));
+        image.ok() ? fmt::format("the model's choice, {}, spills",
+                                 CallText(*on.Chosen(call, diags)))
+                   : RenderAll(diags, on.session().loaded().sources));
     return false;
   }
 
