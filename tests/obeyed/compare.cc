@@ -83,6 +83,12 @@ class Comparer {
           Fault(fmt::format("{} at {} is nowhere", op.name, Show(op.at)));
       return std::move(verdict_);
     }
+    // What decides a branch is at its place in the role that loads, too: where some multiply, those
+    // compute.
+    std::vector<const Role*> multiply;
+    for (const Role* role : compute)
+      if (Multiplies(*role)) multiply.push_back(role);
+    if (compute.size() > want && multiply.size() == want) compute = std::move(multiply);
     if (compute.size() != want)
       Fault(
           fmt::format("{} compute roles turn the loop, the schedule has {}", compute.size(), want));
@@ -190,6 +196,13 @@ class Comparer {
       if (any && !outer) found.push_back(&loop);
     }
     return found;
+  }
+  bool Multiplies(const Role& role) const {
+    for (const Loop* loop : LoopsOf(role, false))
+      for (int b : loop->blocks)
+        for (int i : code_.blocks()[static_cast<size_t>(b)].instrs)
+          if (code_.EventOf(i).kind == Event::Kind::kProduct) return true;
+    return false;
   }
   bool HasLoop(const Role& role, bool loads) const { return !LoopsOf(role, loads).empty(); }
 
