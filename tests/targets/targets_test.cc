@@ -315,8 +315,8 @@ class Test {
   // (attention_dqkv of D = 128 keeps sums of 128 keys and takes 32 queries at least: `D + BQ <= 64 +
   // BK`. ptxas 13.0 spills 12 + 16 bytes of the causal one for sm_86 and sm_89.)
   static int64_t LeastSpills(const frontend::TestCallInfo& call) {
-    return call.kernel == "attention_dqkv" && CallText(call).find("D=128") != std::string::npos ? 16
-                                                                                              : 0;
+    const bool wide = CallText(call).find("D=128") != std::string::npos;
+    return call.kernel == "attention_dqkv" && wide ? 16 : 0;
   }
   // Does what the model takes spill nothing?
   bool Chosen(OnMachine& on, const frontend::TestCallInfo& call) {
