@@ -312,7 +312,7 @@ class Test {
     }
   }
 
-  // (attention_dqkv of D = 128 keeps sums of 128 keys and takes 32 queries at least, by its `where`.
+  // (attention_dqkv of D = 128 keeps sums of 128 keys and takes 32 queries or more by its `where`.
   // ptxas 13.0 spills 12 + 16 bytes of the causal one for sm_86 and sm_89.)
   static int64_t LeastSpills(const frontend::TestCallInfo& call) {
     const bool wide = CallText(call).find("D=128") != std::string::npos;
