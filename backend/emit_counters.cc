@@ -8,6 +8,7 @@
 #include "backend/access.h"
 #include "backend/emitter.h"
 #include "ir/arms.h"
+#include "ir/counters.h"
 #include "ir/row_run.h"
 
 namespace tilec::backend {
@@ -33,7 +34,7 @@ void Emitter::ZeroCounters(const ir::Op& loop) {
   const int64_t threads = int64_t{32} * role_.warps;
   for (const ir::OpId id : all) {
     const ir::Op& op = fn_.ops[id];
-    const int64_t n = ir::CountersOf(fn_, op);
+    const int64_t counters = ir::CountersOf(fn_, op), n = counters * ir::CounterSets(counters);
     llvm::Value* place = b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateShl(role_.thread, 2));
     for (int64_t at = 0; at < n; at += threads)
       StoreGlobal(place, 4 * at, b_.CreateICmpSLT(role_.thread, I32(n - at)), {I32(0)},
@@ -47,22 +48,22 @@ void Emitter::EmitCounted(const ir::Op& op) {
   const ir::Type& type = fn_.type(tile);
   Access access = MakeAccess(op, tile, 2, true);
   access.always = And(access.always, Part(type.layout).first_replica);
-  access.address = b_.CreateZExtOrTrunc(SmemAddress(op.i("scratch")), b_.getInt64Ty());
-  access.dims.back().stride = I64(4);
+  // Lane l adds to set l; what is not to be counted goes to the counter behind the last, so that no
+  // addition is a branch.
+  const int64_t counters = ir::CountersOf(fn_, op), sets = ir::CounterSets(counters);
+  llvm::Value* set = b_.CreateShl(b_.CreateAnd(role_.thread, I32(sets - 1)), 2);
+  access.address = b_.CreateZExtOrTrunc(b_.CreateAdd(SmemAddress(op.i("scratch")), set),
+                                        b_.getInt64Ty());
+  access.dims.back().stride = I64(4 * sets);
+  llvm::Value* aside = b_.CreateAdd(access.address, I64(4 * sets * counters));
   const Regs values = Get(tile);
   for (size_t r = 0; r < values.size(); ++r) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, static_cast<int64_t>(r));
+    auto [address, offset, predicate] = PlaceOf(access, tile, static_cast<int64_t>(r));
     if (predicate == b_.getFalse()) continue;
-    std::vector<llvm::Value*> args = {address, I64(offset), values[r]};
-    std::string constraints = "l,n,r";
-    const bool always = !predicate || predicate == b_.getTrue();
-    if (!always) {
-      args.push_back(predicate);
-      constraints += ",b";
-    }
-    CallPtx(b_, PtxInst::kRedShared,
-            {{"p", always ? "" : "@$3 "}, {"ops", "$2"}, {"a", "$0"}, {"o", "$1"}}, constraints,
-            args);
+    if (predicate && predicate != b_.getTrue())
+      address = b_.CreateSelect(predicate, address, aside);
+    CallPtx(b_, PtxInst::kRedShared, {{"p", ""}, {"ops", "$2"}, {"a", "$0"}, {"o", "$1"}}, "l,n,r",
+            {address, I64(offset), values[r]});
   }
 }
 
@@ -83,12 +84,18 @@ Result<void> Emitter::AddCounters(const ir::Op& loop) {
       inside = And(inside, b_.CreateICmpULT(at, view.extent[i]));
     }
     llvm::Value* stride = b_.CreateMul(view.stride[last], I64(4));
-    llvm::Value* place = b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateShl(role_.thread, 2));
-    const int64_t n = ir::CountersOf(fn_, op);
+    const int64_t n = ir::CountersOf(fn_, op), sets = ir::CounterSets(n);
+    llvm::Value* place =
+        b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateMul(role_.thread, I32(4 * sets)));
     for (int64_t at = 0; at < n; at += threads) {
       llvm::Value* mine = b_.CreateICmpSLT(role_.thread, I32(n - at));
-      llvm::Value* count =
-          LoadGlobal(place, 4 * at, mine, {I32(0)}, ir::DType::kI32, PtxInst::kLdShared)[0];
+      llvm::Value* count = I32(0);
+      for (int64_t s = 0; s < sets; ++s) {  // each lane begins in another bank
+        llvm::Value* set = b_.CreateAnd(b_.CreateAdd(role_.thread, I32(s)), I32(sets - 1));
+        llvm::Value* own = b_.CreateAdd(place, b_.CreateShl(set, 2));
+        count = b_.CreateAdd(count, LoadGlobal(own, 4 * sets * at, mine, {I32(0)}, ir::DType::kI32,
+                                               PtxInst::kLdShared)[0]);
+      }
       llvm::Value* some = And(inside, b_.CreateICmpNE(count, I32(0)));
       llvm::Value* number = b_.CreateAdd(role_.thread, I32(at));
       llvm::Value* to =

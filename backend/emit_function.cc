@@ -238,7 +238,8 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
   std::sort(order.begin(), order.end(), [&](ir::OpId a, ir::OpId b) {
     return fn_.ops[a].i("first_warp") < fn_.ops[b].i("first_warp");
   });
-  const int64_t cap = options_.machine->RegistersAtLaunch(all);
+  const int64_t cap =
+      options_.machine->RegistersAtLaunch(all * std::max<int64_t>(1, fn_.launch.ctas_per_sm));
   (void)Warp();
   const RoleState outer = role_;
   llvm::BasicBlock* done = NewBlock("roles.done");

@@ -14,6 +14,7 @@
 #include "ir/lower/filled.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
+#include "ir/lower/waits.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/warp_check/check.h"
 #include "support/check.h"
@@ -291,6 +292,14 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   if (!Run(lowered.fn, steps, said).ok()) {
     Refusal refusal = RefusalOf(Stage::kLower, ResourceOf(need.what), said);
     refusal.needed = need.needed, refusal.available = need.available;
+    return refusal;
+  }
+  // CTAs that stay, as many as were to share SMs, and cannot: half of them would wait for others.
+  if (strategy.shape == Shape::kPersistent && lowered.roles && !stopped_ &&
+      ir::CtasWanted(from, *request_.target) > lowered.fn.launch.ctas_per_sm) {
+    Refusal refusal;
+    refusal.stage = Stage::kLower, refusal.resource = Resource::kForm;
+    refusal.why = "its CTAs were to share SMs, and registers or shared memory do not suffice";
     return refusal;
   }
   if (solved && !stopped_) {

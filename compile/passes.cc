@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "compile/diagnostics.h"
+#include "ir/lower/waits.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
@@ -187,7 +188,9 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       // share nothing, 801 so.
       if (shape == Shape::kClustered) ir::PersistTiles(fn, target.limits.sms);
       return std::nullopt;
-    case Shape::kPersistent: return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms);
+    case Shape::kPersistent:
+      return ir::PersistTiles(fn,
+                              ctas > 0 ? ctas : target.limits.sms * ir::CtasWanted(fn, target));
     case Shape::kOnce: ir::OrderTiles(fn, target.limits.sms); return std::nullopt;
   }
   return std::nullopt;

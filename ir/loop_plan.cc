@@ -8,6 +8,7 @@
 #include "ir/arms.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/waits.h"
 #include "ir/queries.h"
 #include "support/expr.h"
 
@@ -243,7 +244,7 @@ class LoopPlanner {
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
         const Op& to = fn_.ops[r.to];
         if (age == 0 && !take_turns && IsProduct(r.to) && AddsUp(fn_, to) &&
-            fn_.values[to.operands[0]].def == r.from && MadeOfLoads(fn_, to.operands[0], body_))
+            fn_.values[to.operands[0]].def == r.from && MadeOfTiles(fn_, to.operands[0]))
           waiting.insert(r.to);
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];
@@ -257,8 +258,7 @@ class LoopPlanner {
       // made in the iteration before, it is issued first, and the next is made beside it. Where the
       // tensor core works most of the time warpgroups had better take turns: they make theirs while
       // another's product works (weights of 8 and 4 bits, 128x128x128: 7 and 14 % faster on an
-      // H200; with products of 128x16 22 % slower). Where a tile from in front of the loop takes
-      // part, as zero points of weights do, that has not been timed, and iterations are left alone.
+      // H200; with products of 128x16 22 % slower; of words of four bits 15 and 16 %).
       const std::tuple<int64_t, size_t, int64_t, int64_t, int64_t> cost{
           static_cast<int64_t>(schedule_.in_place ? read.size() : crossing.size()),
           schedule_.in_place ? Ahead(loads, cut, least).size() + AheadOfOthers(role, loads, cut)

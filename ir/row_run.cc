@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/counters.h"
 #include "ir/isa.h"
 #include "ir/layout_scratch.h"
 #include "ir/queries.h"
@@ -109,7 +110,9 @@ int64_t ScratchBytesOf(const Function& fn, const Op& op) {
       return ConvertScratchBytes(fn.type(op.operands[0]), fn.layout(op.operands[0]),
                                  fn.layout(op.results[0]));
     case OpKind::kGAtomic:
-      if (op.results.empty()) return CountersOf(fn, op) * ByteSize(fn.type(op.operands[1]).dtype);
+      if (const int64_t counters = op.results.empty() ? CountersOf(fn, op) : 0; counters > 0)
+        return (counters + 1) * CounterSets(counters) * ByteSize(fn.type(op.operands[1]).dtype);
+      if (op.results.empty()) return 0;
       return FetchScratchBytes(fn.type(op.operands[1]), &fn.layout(op.operands[1]));
     case OpKind::kGAtomicScalar: return FetchScratchBytes(fn.type(op.operands[1]), nullptr);
     case OpKind::kWarpRearrange: return RearrangeScratchBytes(fn.type(op.operands[0]));

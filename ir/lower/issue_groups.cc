@@ -9,6 +9,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/waits.h"
 
 namespace tilec::ir {
 
@@ -115,7 +116,7 @@ void Emitter::BeforeFeeder(OpId id) {
   if (carried() == 0) return;
   std::vector<ValueId> made;
   const Op& op = in_.ops[id];
-  if (Info(op.kind).elementwise() && MadeOfLoads(in_, op.results[0]))
+  if (Info(op.kind).elementwise() && MadeOfTiles(in_, op.results[0]))
     for (ValueId v : op.operands) {
       if (!plan_.layouts.count(v)) continue;
       const Op* def = in_.def(v);

@@ -16,6 +16,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
+#include "ir/lower/waits.h"
 #include "ir/plan_ground.h"
 #include "ir/plan_text.h"
 
@@ -127,10 +128,27 @@ ScheduledResources OuterRingsOf(const ProgramPlan& plan, const Function& fn) {
   return outer;
 }
 
+// CTAs that an SM has side by side: as many as are wanted, if the quotas of the plan's roles leave
+// them room, else one. (It follows from the plan, so a plan does not say it.)
+int64_t CtasSideBySide(const Function& fn, const ProgramPlan& plan, const Target& target) {
+  const int64_t wanted = CtasWanted(fn, target);
+  if (!plan.specialized || wanted < 2) return 1;
+  const Target share = ShareOf(target, wanted);
+  int64_t all = 0;
+  for (const PlannedRole& role : plan.roles)
+    all += role.registers * CeilDiv(role.warps, isa::kWarpgroupWarps);
+  const int64_t groups = CeilDiv(plan.warps, isa::kWarpgroupWarps);
+  const bool fits = all > 0 && all <= share.RegistersAtLaunch(plan.warps) * groups &&
+                    plan.smem_bytes <= share.limits.smem_bytes;
+  return fits ? wanted : 1;
+}
+
 // What somebody else planned, obeyed to the letter.
-Result<Function> ObeyPlan(const Function& fn, const Target& target,
+Result<Function> ObeyPlan(const Function& fn, const Target& machine,
                           const SequentialOptions& options, ProgramPlan* made, DiagSink& diags) {
   TRY(*made, ParsePlan(options.plan->text, options.plan->file, fn, diags));
+  const int64_t beside = CtasSideBySide(fn, *made, machine);
+  const Target target = ShareOf(machine, beside);
   made->tiles.async_proxy = target.Has("async_proxy");
   SequentialOptions form = options;
   form.early_loads = made->early_loads;
@@ -149,7 +167,9 @@ Result<Function> ObeyPlan(const Function& fn, const Target& target,
   TRY(const ProgramPlan own, planner.Run(diags));
   TRY_VOID(CheckGround(*made, own, fn, diags));
   bool registers_full = false;
-  return Realise(fn, *made, target, options, &registers_full, diags);
+  TRY(Function out, Realise(fn, *made, target, options, &registers_full, diags));
+  if (beside > 1) out.launch.ctas_per_sm = beside;
+  return out;
 }
 
 Result<Function> OneRole(const Function& fn, const Target& target, const SequentialOptions& options,
@@ -298,6 +318,28 @@ Result<Function> SpecializeAs(const Function& fn, const Target& target,
   return out;
 }
 
+// As several CTAs of an SM, where they are worth it and find room.
+std::optional<Function> SpecializeShares(const Function& fn, const Target& target,
+                                         const SequentialOptions& options, DiagSink& diags,
+                                         ProgramPlan* made) {
+  if (options.plan || (options.scheduled && options.scheduled->binding)) return std::nullopt;
+  const int64_t wanted = CtasWanted(fn, target);
+  if (wanted < 2) return std::nullopt;
+  SequentialOptions with = options;
+  with.need = nullptr;
+  with.no_producer = nullptr;
+  DiagSink said;
+  ProgramPlan plan;
+  bool specialized = false;
+  Result<Function> out =
+      SpecializeAs(fn, ShareOf(target, wanted), with, &specialized, said, &plan);
+  if (!out.ok() || !specialized || CtasSideBySide(fn, plan, target) != wanted) return std::nullopt;
+  out->launch.ctas_per_sm = wanted;
+  said.MoveTo(diags);
+  if (made) *made = std::move(plan);
+  return *std::move(out);
+}
+
 // Where products are issued by one thread and complete at barriers, each ring of their operands is
 // a wait and a counter of every role: loads of an iteration that come together are awaited
 // together. Slots are as many and as large.
@@ -342,6 +384,10 @@ Result<Function> Specialize(const Function& fn, const Target& target,
                             const SequentialOptions& options, bool* specialized, DiagSink& diags,
                             ProgramPlan* made) {
   CHECK(fn.level == Level::kTile, "the lowering takes a tile function");
+  if (std::optional<Function> shares = SpecializeShares(fn, target, options, diags, made)) {
+    *specialized = true;
+    return *std::move(shares);
+  }
   if (options.plan || !InTensorMemory(target.matrix_unit.kind))
     return SpecializeAs(fn, target, options, specialized, diags, made);
   if (options.share > 0 || ComputeRolesOf(fn) > 1)

@@ -19,8 +19,6 @@
 //     longer than a box.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -28,8 +26,10 @@
 #include <string>
 
 #include "ir/lower/operands.h"
+#include "ir/lower/waits.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/passes/scalars_ahead.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -60,40 +60,27 @@ class Vectors {
   }
 
   Wanted Of(BlockId body) const {
-    std::vector<OpId> products;
-    Products(body, products);
-    if (products.empty()) return Wanted::kNone;
-    const OpCost* load = cx_.target.CostOf("load.gather");  // by threads, as it would be otherwise
-    int64_t cycles = 0;
-    for (OpId id : products) cycles += Cycles(fn_.ops[id]);
-    if (load && cycles < load->latency.At(Work{})) return Wanted::kAll;
-    return products.size() == 1 ? Wanted::kOfResults : Wanted::kNone;
+    if (WaitsForMemory(fn_, body, cx_.target)) return Wanted::kAll;
+    // What several products add up to one value is one product in pieces.
+    const OpId loop = fn_.blocks[body].parent;
+    const int64_t products = ProductsIn(body);
+    for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i)
+      if (const std::vector<OpId> chain = AddedUp(fn_, uses_, fn_.ops[loop], i);
+          std::ssize(chain) == products && MadeByThreads(fn_, fn_.ops[chain[0]].operands[0]))
+        return Wanted::kAll;
+    return products == 1 ? Wanted::kOfResults : Wanted::kNone;
   }
 
   // In the block itself or in branches of it.
-  void Products(BlockId block, std::vector<OpId>& found) const {
+  int64_t ProductsIn(BlockId block) const {
+    int64_t count = 0;
     for (OpId id : fn_.blocks[block].ops) {
       const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot) found.push_back(id);
+      count += op.kind == OpKind::kDot;
       if (op.kind == OpKind::kFor) continue;
-      for (BlockId region : op.regions) Products(region, found);
+      for (BlockId region : op.regions) count += ProductsIn(region);
     }
-  }
-
-  // Of the matrix unit.
-  int64_t Cycles(const Op& dot) const {
-    const Type &a = fn_.type(dot.operands[0]), &made = fn_.type(dot.results[0]);
-    const OpCost* cost =
-        cx_.target.CostOf(fmt::format("{}.{}", Info(dot.kind).mnemonic, Info(a.dtype).bits));
-    Work work;
-    const int64_t rows = RoundUp(made.shape[0], std::max<int64_t>(1, cx_.target.unit().rows));
-    work.flops = 2.0 * static_cast<double>(rows * made.shape[1] * a.shape[1]);
-    int64_t longest = 0;
-    if (cost)
-      for (const TargetUse& use : cost->uses)
-        if (!cx_.target.units[static_cast<size_t>(use.unit)].fluid)
-          longest = std::max(longest, use.cycles.At(work));
-    return longest;
+    return count;
   }
 
   // Does what is computed from the value become an operand of a product, in the same iteration?
@@ -152,7 +139,9 @@ class Vectors {
 }  // namespace
 
 Result<> RowVectors(Function& fn, PassContext& cx) {
-  if (cx.target.Has("tma")) Vectors(fn, cx).Run();
+  if (!cx.target.Has("tma")) return Done();
+  Vectors(fn, cx).Run();
+  cx.changes += LoadScalarsAhead(fn);
   return Done();
 }
 

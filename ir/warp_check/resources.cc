@@ -21,7 +21,8 @@ Finding Say(const Program& p, OpId at, std::string message) {
 std::optional<Finding> Registers(const Program& p, const WarpCheckOptions& options) {
   const int64_t warps = p.fn.launch.warps;
   const int64_t groups = (warps + 3) / 4;
-  const int64_t cap = options.target->RegistersAtLaunch(isa::kWarpgroupWarps * groups);
+  const int64_t beside = std::max<int64_t>(1, p.fn.launch.ctas_per_sm);
+  const int64_t cap = options.target->RegistersAtLaunch(isa::kWarpgroupWarps * groups * beside);
   std::vector<int64_t> regs(static_cast<size_t>(groups), 0);
   bool any = false;
   for (const RoleInfo& role : p.roles) {

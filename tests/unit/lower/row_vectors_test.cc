@@ -104,6 +104,52 @@ TEST(RowVectors, WhatShortProductsOperandsAreMadeOfComesAsRow) {
     EXPECT_EQ(VectorResult(before, 70, 40, k), VectorResult(after, 70, 40, k));
 }
 
+// Weights with a scale for each row: threads make the left operand of a sum that the loop carries.
+Function OfWeights() {
+  std::string text = Print(Scaled(kVector));
+  const size_t from = text.find("        %p = dot"), to = text.find("        yield", from);
+  text.replace(from, to - from, fmt::format(R"(        {}
+        %col = reshape %v1 : f32[64, 1]
+        %cols = broadcast %col {{axes = [0, 1]}} : f32[64, 32]
+        %wide = cast %a : f32[64, 32]
+        %w = mul %wide, %cols : f32[64, 32]
+        %l = cast %w : bf16[64, 32]
+        %d = dot %l, %bt, %s : f32[64, 32]
+)",
+                                            kVector));
+  return Parsed(text);
+}
+
+TEST(RowVectors, WhatThreadsMakeOperandsOfOneSumFromComesAsRow) {
+  std::string text = Print(OfWeights());
+  for (const char* tile : {"%cols = broadcast %col {axes = [0, 1]} : f32", "%wide = cast %a : f32",
+                           "%w = mul %wide, %cols : f32", "%l = cast %w : bf16"})
+    text = With(text, fmt::format("{}[64, 32]", tile), fmt::format("{}[64, 2048]", tile));
+  Changed(RowVectors, Parsed(Longer(text)), 1);
+  const Function before = OfWeights();
+  const Function after = Changed(RowVectors, before, 1);
+  for (int64_t k : {0, 32, 96})
+    EXPECT_EQ(VectorResult(before, 70, 40, k), VectorResult(after, 70, 40, k));
+}
+
+// One number for a block: it is loaded in front of the loop and in each iteration for the next.
+TEST(RowVectors, AFactorIsLoadedAnIterationAhead) {
+  std::string text = Print(Scaled(kVector));
+  const size_t load = text.find("        %v1 = load"), end = text.find('\n', load);
+  text.replace(load, end - load, R"(        %one = load %S, %k, %m {modes = "ss", sizes = [1, 1], has_fill = 0} : f32
+        %v1 = broadcast %one {axes = []} : f32[64])");
+  const Function before = Parsed(text);
+  const Function after = Changed(RowVectors, before, 1);
+  for (int64_t k : {0, 32, 96})
+    EXPECT_EQ(VectorResult(before, 70, 40, k), VectorResult(after, 70, 40, k)) << k;
+  int64_t loads = 0;
+  for (OpId id : OpsInOrder(after)) {
+    const Op& op = after.ops[id];
+    loads += op.kind == OpKind::kLoad && after.type(op.results[0]).is_scalar();
+  }
+  EXPECT_EQ(loads, 2);
+}
+
 TEST(RowVectors, NotVectorsThatNoCopyMayBring) {
   // Rows that begin at multiples of 4 bytes; a store of the same tensor elsewhere is no matter
   // here.

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "ir/lower/operands.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+namespace {
+
+constexpr int64_t kSideBySide = 2;
+
+// In the block itself or in branches of it.
+void Products(const Function& fn, BlockId block, std::vector<OpId>& found) {
+  for (OpId id : fn.blocks[block].ops) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kDot) found.push_back(id);
+    if (op.kind == OpKind::kFor) continue;
+    for (BlockId region : op.regions) Products(fn, region, found);
+  }
+}
+
+// What a loop yields for its result, or for what it carries; invalid: `v` is neither.
+ValueId Yielded(const Function& fn, ValueId v) {
+  const Value& value = fn.values[v];
+  const OpId loop = value.def.valid()     ? value.def
+                    : value.block.valid() ? fn.blocks[value.block].parent
+                                          : OpId();
+  if (!loop.valid() || fn.ops[loop].kind != OpKind::kFor) return {};
+  const std::vector<ValueId>& args = fn.blocks[fn.ops[loop].regions[0]].args;
+  const std::vector<ValueId>& from = value.def.valid() ? fn.ops[loop].results : args;
+  const auto at = std::find(from.begin(), from.end(), v) - from.begin();
+  const auto result = at - (value.def.valid() ? 0 : 1);  // the first argument is the position
+  const std::vector<ValueId>& next =
+      fn.ops[fn.blocks[fn.ops[loop].regions[0]].ops.back()].operands;
+  return result >= 0 && result < std::ssize(next) ? next[static_cast<size_t>(result)] : ValueId();
+}
+
+// The op that makes the value, in this iteration or in the one before.
+const Op* MakerOf(const Function& fn, ValueId v) {
+  constexpr int kMost = 16;
+  for (int i = 0; i < kMost; ++i) {
+    const Op* def = fn.def(v);
+    if (def && (Renames(def->kind) || def->kind == OpKind::kRearrange)) {
+      v = def->operands[0];
+    } else if (const ValueId next = Yielded(fn, v); next.valid()) {
+      v = next;
+    } else {
+      return def;
+    }
+  }
+  return nullptr;
+}
+
+// Is the value computed, in whatever iteration, from a product's result?
+bool OfProduct(const Function& fn, ValueId v, std::set<ValueId>& seen) {
+  if (!fn.type(v).is_tile() || !seen.insert(v).second) return false;
+  if (const ValueId next = Yielded(fn, v); next.valid() && OfProduct(fn, next, seen)) return true;
+  const Op* def = fn.def(v);
+  if (!def || def->kind == OpKind::kFor) return false;
+  return def->kind == OpKind::kDot ||
+         std::any_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId operand) { return OfProduct(fn, operand, seen); });
+}
+
+}  // namespace
+
+bool MadeOfTiles(const Function& fn, ValueId v) {
+  if (!fn.type(v).is_tile()) return true;
+  const Op* def = fn.def(v);
+  if (!def || !def->regions.empty()) return false;
+  if (def->kind == OpKind::kLoad || def->kind == OpKind::kConstant || def->kind == OpKind::kIota)
+    return true;
+  const bool shape = Renames(def->kind) || def->kind == OpKind::kRearrange;
+  return (shape || Info(def->kind).elementwise()) &&
+         std::all_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId o) { return MadeOfTiles(fn, o); });
+}
+
+bool MadeByThreads(const Function& fn, ValueId operand) {
+  const Op* made = MakerOf(fn, operand);
+  std::set<ValueId> seen;
+  return made && Info(made->kind).elementwise() && !OfProduct(fn, operand, seen);
+}
+
+int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target) {
+  const Type &a = fn.type(dot.operands[0]), &made = fn.type(dot.results[0]);
+  const OpCost* cost =
+      target.CostOf(fmt::format("{}.{}", Info(dot.kind).mnemonic, Info(a.dtype).bits));
+  Work work;
+  const int64_t rows = RoundUp(made.shape[0], std::max<int64_t>(1, target.unit().rows));
+  work.flops = 2.0 * static_cast<double>(rows * made.shape[1] * a.shape[1]);
+  int64_t longest = 0;
+  if (cost)
+    for (const TargetUse& use : cost->uses)
+      if (!target.units[static_cast<size_t>(use.unit)].fluid)
+        longest = std::max(longest, use.cycles.At(work));
+  return longest;
+}
+
+bool WaitsForMemory(const Function& fn, BlockId body, const Target& target) {
+  std::vector<OpId> products;
+  Products(fn, body, products);
+  const OpCost* load = target.CostOf("load.gather");  // by threads, as it would be otherwise
+  if (products.empty() || !load) return false;
+  int64_t cycles = 0;
+  for (OpId id : products) cycles += ProductCycles(fn, fn.ops[id], target);
+  return cycles < load->latency.At(Work{});
+}
+
+int64_t CtasWanted(const Function& fn, const Target& target) {
+  if (!target.Has("setmaxnreg") || !target.Has("tma")) return 1;
+  bool made = false, loops = false;
+  for (OpId id : OpsInOrder(fn)) {
+    const Op& op = fn.ops[id];
+    if (op.kind == OpKind::kDot) {
+      if (!IsOnUnit(fn, op, target)) return 1;
+      made = made || MadeByThreads(fn, op.operands[0]) || MadeByThreads(fn, op.operands[1]);
+    }
+    if (op.kind != OpKind::kFor) continue;
+    std::vector<OpId> products;
+    Products(fn, op.regions[0], products);
+    if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target)) return 1;
+    loops = loops || !products.empty();
+  }
+  return made && loops ? kSideBySide : 1;
+}
+
+Target ShareOf(const Target& target, int64_t ctas) {
+  Target share = target;
+  TargetLimits& limits = share.limits;
+  ctas = std::clamp<int64_t>(ctas, 1, limits.max_ctas_per_sm);
+  limits.registers /= ctas;
+  limits.smem_bytes =
+      std::min(limits.smem_bytes, limits.smem_bytes_per_sm / ctas - limits.smem_reserved_bytes);
+  return share;
+}
+
+}  // namespace tilec::ir

@@ -1,0 +1,43 @@
+// Loops of products that wait for memory rather than for the matrix unit, and how many CTAs of such
+// a program an SM is to have.
+//
+// A product of 16 rows is done in tens of cycles. What an iteration of it takes is the way of its
+// tiles: a ring is awaited, threads read their part and make an operand of it, the slot goes back.
+// One CTA does that step by step and leaves the SM idle between; two hide each other's waits.
+//
+// Facts decide, no kernel: the cycles of the iteration's products on the matrix unit, those of a
+// load by threads, and whether threads make an operand of what is loaded. (Where the tensor core
+// reads what copies bring, deep rings hide the wait, and a CTA that has the SM alone has deeper
+// ones.)
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "ir/function.h"
+#include "ir/target.h"
+
+namespace tilec::ir {
+
+// Cycles that a product takes of the matrix unit.
+int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target);
+
+// Do the products of a loop's iteration, its own and those of branches in it, take less than a load
+// by threads? False where there is none.
+bool WaitsForMemory(const Function& fn, BlockId body, const Target& target);
+
+// Is the value computed element by element from nothing but loaded tiles, positions, constants and
+// scalars, through whatever shapes, so that no product is awaited for it?
+bool MadeOfTiles(const Function& fn, ValueId v);
+// Is the operand of a product computed by threads, element by element, of what is loaded?
+bool MadeByThreads(const Function& fn, ValueId operand);
+
+// CTAs of the tile function that an SM is to have side by side, if their registers and shared
+// memory leave room (sequential.h); 1: whatever finds room.
+int64_t CtasWanted(const Function& fn, const Target& target);
+
+// A machine of one of `ctas` equal shares of each SM's registers and shared memory.
+Target ShareOf(const Target& target, int64_t ctas);
+
+}  // namespace tilec::ir
