@@ -3,9 +3,10 @@
 //
 // A store is a tuple of index functions of the parallel variables. It separates the instances if
 // every variable can be computed back from the tuple: from an index `v`, `c·v + d`, a mixed radix
-// `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. An index of
-// several positions, `i..i + 2`, does so if its values lie that far apart. What depends on loaded data cannot be judged here and is left to the interpreter, which sees overlaps
-// when they happen.
+// `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. An index
+// of several positions, `i..i + 2`, does so if its values lie that far apart. What depends on
+// loaded data cannot be judged here and is left to the interpreter, which sees overlaps when they
+// happen.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -199,8 +200,8 @@ void Lowerer::CheckStore(const Access& a) {
              fmt::format("`{}` takes steps of {}, and its ranges of {} positions overlap", var.name,
                          var.step, wide->size))
           .Label(wide->at, fmt::format("`{}` reaches the index here", var.name))
-          .Help(fmt::format("let `{0}` take steps of {1}: `parallel {0} in tiles(…, {1})`", var.name,
-                            wide->size));
+          .Help(fmt::format("let `{0}` take steps of {1}: `parallel {0} in tiles(…, {1})`",
+                            var.name, wide->size));
       return;
     }
     DiagBuilder report =
