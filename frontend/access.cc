@@ -6,7 +6,7 @@
 // `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. An index
 // of several positions, `i..i + 2`, does so if its values lie that far apart. What depends on
 // loaded data cannot be judged here and is left to the interpreter, which sees overlaps when they
-// happen.
+// happen. Where an `if` says what an index function is (`n.start == 0`), that is known as well.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -166,8 +166,15 @@ bool HasData(const Expr& e) {
 
 }  // namespace
 
+void Lowerer::Note(Access access) {
+  access.zeros = zeros_;
+  accesses_.push_back(std::move(access));
+}
+
 void Lowerer::CheckStore(const Access& a) {
   Separation s{parallel_, {}, {}, {}};
+  for (const Expr& zero : a.zeros)
+    if (std::optional<Poly> p = ToPoly(zero, &s.atoms)) s.known.push_back({std::move(*p), 1});
   uint64_t deps = 0;
   uint64_t data = 0;  // variables that reach an index through loaded data
   for (const AccessDim& d : a.dims) {
