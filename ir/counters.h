@@ -13,7 +13,7 @@ namespace tilec::ir {
 // On an H200 (256 counters, random bytes; docs/perf_log.md): one set 2160 GB/s, eight 2350,
 // sixteen 3090, 32 3330.
 constexpr int64_t CounterSets(int64_t counters) {
-  constexpr int64_t kMostBytes = 33'024;  // six CTAs find room
+  constexpr int64_t kMostBytes = 16'512;  // thirteen CTAs find room
   int64_t sets = 32;                      // one for each lane
   while (sets > 1 && (counters + 1) * sets * 4 > kMostBytes) sets /= 2;
   return sets;

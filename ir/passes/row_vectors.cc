@@ -64,6 +64,7 @@ class Vectors {
     // What several products add up to one value is one product in pieces.
     const OpId loop = fn_.blocks[body].parent;
     const int64_t products = ProductsIn(body);
+    if (products == 0) return Wanted::kNone;
     for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i)
       if (const std::vector<OpId> chain = AddedUp(fn_, uses_, fn_.ops[loop], i);
           std::ssize(chain) == products && MadeByThreads(fn_, fn_.ops[chain[0]].operands[0]))
