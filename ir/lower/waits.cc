@@ -114,7 +114,8 @@ bool WaitsForMemory(const Function& fn, BlockId body, const Target& target) {
 }
 
 int64_t CtasWanted(const Function& fn, const Target& target) {
-  if (!target.Has("setmaxnreg") || !target.Has("tma")) return 1;
+  const bool groups = target.unit().completion == Completion::kGroups;
+  if (!groups || !target.Has("setmaxnreg") || !target.Has("tma")) return 1;
   bool made = false, loops = false;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];

@@ -67,10 +67,14 @@ class Vectors {
     if (products == 0) return Wanted::kNone;
     for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i)
       if (const std::vector<OpId> chain = AddedUp(fn_, uses_, fn_.ops[loop], i);
-          std::ssize(chain) == products && MadeByThreads(fn_, fn_.ops[chain[0]].operands[0]))
+          FromRegisters() && std::ssize(chain) == products &&
+          MadeByThreads(fn_, fn_.ops[chain[0]].operands[0]))
         return Wanted::kAll;
     return products == 1 ? Wanted::kOfResults : Wanted::kNone;
   }
+
+  // Does the machine take left operands from registers while it goes on?
+  bool FromRegisters() const { return cx_.target.unit().completion == Completion::kGroups; }
 
   // In the block itself or in branches of it.
   int64_t ProductsIn(BlockId block) const {
@@ -142,7 +146,7 @@ class Vectors {
 Result<> RowVectors(Function& fn, PassContext& cx) {
   if (!cx.target.Has("tma")) return Done();
   Vectors(fn, cx).Run();
-  cx.changes += LoadScalarsAhead(fn);
+  if (cx.target.unit().completion == Completion::kGroups) cx.changes += LoadScalarsAhead(fn);
   return Done();
 }
 

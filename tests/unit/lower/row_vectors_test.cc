@@ -112,8 +112,8 @@ Function OfWeights() {
         %col = reshape %v1 : f32[64, 1]
         %cols = broadcast %col {{axes = [0, 1]}} : f32[64, 32]
         %wide = cast %a : f32[64, 32]
-        %w = mul %wide, %cols : f32[64, 32]
-        %l = cast %w : bf16[64, 32]
+        %wt = mul %wide, %cols : f32[64, 32]
+        %l = cast %wt : bf16[64, 32]
         %d = dot %l, %bt, %s : f32[64, 32]
 )",
                                             kVector));
@@ -123,7 +123,7 @@ Function OfWeights() {
 TEST(RowVectors, WhatThreadsMakeOperandsOfOneSumFromComesAsRow) {
   std::string text = Print(OfWeights());
   for (const char* tile : {"%cols = broadcast %col {axes = [0, 1]} : f32", "%wide = cast %a : f32",
-                           "%w = mul %wide, %cols : f32", "%l = cast %w : bf16"})
+                           "%wt = mul %wide, %cols : f32", "%l = cast %wt : bf16"})
     text = With(text, fmt::format("{}[64, 32]", tile), fmt::format("{}[64, 2048]", tile));
   Changed(RowVectors, Parsed(Longer(text)), 1);
   const Function before = OfWeights();
