@@ -244,7 +244,8 @@ class LoopPlanner {
         const int64_t age = StageAt(r.to, cut) - StageAt(r.from, cut) + r.distance;
         const Op& to = fn_.ops[r.to];
         if (age == 0 && !take_turns && IsProduct(r.to) && AddsUp(fn_, to) &&
-            fn_.values[to.operands[0]].def == r.from && MadeOfTiles(fn_, to.operands[0]))
+            fn_.values[to.operands[0]].def == r.from &&
+            (MadeOfLoads(fn_, to.operands[0], body_) || MadeOfTiles(fn_, to.operands[0], body_)))
           waiting.insert(r.to);
         if (age <= 0) continue;
         const Op& from = fn_.ops[r.from];

@@ -116,7 +116,8 @@ void Emitter::BeforeFeeder(OpId id) {
   if (carried() == 0) return;
   std::vector<ValueId> made;
   const Op& op = in_.ops[id];
-  if (Info(op.kind).elementwise() && MadeOfTiles(in_, op.results[0]))
+  if (Info(op.kind).elementwise() &&
+      (MadeOfLoads(in_, op.results[0]) || MadeOfTiles(in_, op.results[0], op.block)))
     for (ValueId v : op.operands) {
       if (!plan_.layouts.count(v)) continue;
       const Op* def = in_.def(v);

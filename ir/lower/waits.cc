@@ -14,6 +14,9 @@ namespace tilec::ir {
 namespace {
 
 constexpr int64_t kSideBySide = 2;
+// Timed with products of 16 rows, an eighth to a fifth of such a load; of 64 rows they are three
+// quarters.
+constexpr int64_t kFar = 4;
 
 // In the block itself or in branches of it.
 void Products(const Function& fn, BlockId block, std::vector<OpId>& found) {
@@ -57,35 +60,43 @@ const Op* MakerOf(const Function& fn, ValueId v) {
   return nullptr;
 }
 
-// Is the value computed, in whatever iteration, from a product's result?
-bool OfProduct(const Function& fn, ValueId v, std::set<ValueId>& seen) {
+// Is the value computed, in whatever iteration, from a product's result? `decoded`: on the way
+// whole numbers become floats.
+bool OfProduct(const Function& fn, ValueId v, std::set<ValueId>& seen, bool* decoded) {
   if (!fn.type(v).is_tile() || !seen.insert(v).second) return false;
-  if (const ValueId next = Yielded(fn, v); next.valid() && OfProduct(fn, next, seen)) return true;
+  if (const ValueId next = Yielded(fn, v); next.valid() && OfProduct(fn, next, seen, decoded))
+    return true;
   const Op* def = fn.def(v);
   if (!def || def->kind == OpKind::kFor) return false;
+  if (def->kind == OpKind::kCast && IsFloat(fn.type(v).dtype) &&
+      IsInteger(fn.type(def->operands[0]).dtype))
+    *decoded = true;
   return def->kind == OpKind::kDot ||
          std::any_of(def->operands.begin(), def->operands.end(),
-                     [&](ValueId operand) { return OfProduct(fn, operand, seen); });
+                     [&](ValueId operand) { return OfProduct(fn, operand, seen, decoded); });
 }
 
 }  // namespace
 
-bool MadeOfTiles(const Function& fn, ValueId v) {
+bool MadeOfTiles(const Function& fn, ValueId v, BlockId body) {
   if (!fn.type(v).is_tile()) return true;
   const Op* def = fn.def(v);
   if (!def || !def->regions.empty()) return false;
-  if (def->kind == OpKind::kLoad || def->kind == OpKind::kConstant || def->kind == OpKind::kIota)
-    return true;
+  if (def->kind == OpKind::kConstant || def->kind == OpKind::kIota) return true;
+  if (def->block != body && !IsInteger(fn.type(v).dtype)) return false;
+  if (def->kind == OpKind::kLoad) return def->block == body;
   const bool shape = Renames(def->kind) || def->kind == OpKind::kRearrange;
   return (shape || Info(def->kind).elementwise()) &&
          std::all_of(def->operands.begin(), def->operands.end(),
-                     [&](ValueId o) { return MadeOfTiles(fn, o); });
+                     [&](ValueId o) { return MadeOfTiles(fn, o, body); });
 }
 
-bool MadeByThreads(const Function& fn, ValueId operand) {
+bool DecodedByThreads(const Function& fn, ValueId operand) {
   const Op* made = MakerOf(fn, operand);
   std::set<ValueId> seen;
-  return made && Info(made->kind).elementwise() && !OfProduct(fn, operand, seen);
+  bool decoded = false;
+  return made && Info(made->kind).elementwise() && !OfProduct(fn, operand, seen, &decoded) &&
+         decoded;
 }
 
 int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target) {
@@ -103,14 +114,14 @@ int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target) {
   return longest;
 }
 
-bool WaitsForMemory(const Function& fn, BlockId body, const Target& target) {
+bool WaitsForMemory(const Function& fn, BlockId body, const Target& target, int64_t times) {
   std::vector<OpId> products;
   Products(fn, body, products);
   const OpCost* load = target.CostOf("load.gather");  // by threads, as it would be otherwise
   if (products.empty() || !load) return false;
   int64_t cycles = 0;
   for (OpId id : products) cycles += ProductCycles(fn, fn.ops[id], target);
-  return cycles < load->latency.At(Work{});
+  return times * cycles < load->latency.At(Work{});
 }
 
 int64_t CtasWanted(const Function& fn, const Target& target) {
@@ -121,12 +132,12 @@ int64_t CtasWanted(const Function& fn, const Target& target) {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kDot) {
       if (!IsOnUnit(fn, op, target)) return 1;
-      made = made || MadeByThreads(fn, op.operands[0]) || MadeByThreads(fn, op.operands[1]);
+      made = made || DecodedByThreads(fn, op.operands[0]);
     }
     if (op.kind != OpKind::kFor) continue;
     std::vector<OpId> products;
     Products(fn, op.regions[0], products);
-    if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target)) return 1;
+    if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target, kFar)) return 1;
     loops = loops || !products.empty();
   }
   return made && loops ? kSideBySide : 1;

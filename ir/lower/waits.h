@@ -6,9 +6,8 @@
 // One CTA does that step by step and leaves the SM idle between; two hide each other's waits.
 //
 // Facts decide, no kernel: the cycles of the iteration's products on the matrix unit, those of a
-// load by threads, and whether threads make an operand of what is loaded. (Where the tensor core
-// reads what copies bring, deep rings hide the wait, and a CTA that has the SM alone has deeper
-// ones.)
+// load by threads, and whether threads decode an operand. (Where the tensor core reads what copies
+// bring, deep rings hide the wait, and a CTA that has the SM alone has deeper ones.)
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -23,15 +22,16 @@ namespace tilec::ir {
 // Cycles that a product takes of the matrix unit.
 int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target);
 
-// Do the products of a loop's iteration, its own and those of branches in it, take less than a load
-// by threads? False where there is none.
-bool WaitsForMemory(const Function& fn, BlockId body, const Target& target);
+// Do the products of a loop's iteration, its own and those of branches in it, so many times over
+// take less than a load by threads? False where there is none.
+bool WaitsForMemory(const Function& fn, BlockId body, const Target& target, int64_t times = 1);
 
-// Is the value computed element by element from nothing but loaded tiles, positions, constants and
-// scalars, through whatever shapes, so that no product is awaited for it?
-bool MadeOfTiles(const Function& fn, ValueId v);
-// Is the operand of a product computed by threads, element by element, of what is loaded?
-bool MadeByThreads(const Function& fn, ValueId operand);
+// Is the value computed element by element from nothing but tiles that `body` loads, constants,
+// scalars and whole numbers made of positions, through whatever shapes?
+bool MadeOfTiles(const Function& fn, ValueId v, BlockId body);
+// Is the operand of a product decoded by threads: made element by element of whole numbers and not
+// of another product?
+bool DecodedByThreads(const Function& fn, ValueId operand);
 
 // CTAs of the tile function that an SM is to have side by side, if their registers and shared
 // memory leave room (sequential.h); 1: whatever finds room.

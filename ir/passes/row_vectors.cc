@@ -68,7 +68,7 @@ class Vectors {
     for (size_t i = 0; i < fn_.ops[loop].results.size(); ++i)
       if (const std::vector<OpId> chain = AddedUp(fn_, uses_, fn_.ops[loop], i);
           FromRegisters() && std::ssize(chain) == products &&
-          MadeByThreads(fn_, fn_.ops[chain[0]].operands[0]))
+          DecodedByThreads(fn_, fn_.ops[chain[0]].operands[0]))
         return Wanted::kAll;
     return products == 1 ? Wanted::kOfResults : Wanted::kNone;
   }
