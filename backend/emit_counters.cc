@@ -52,8 +52,8 @@ void Emitter::EmitCounted(const ir::Op& op) {
   // addition is a branch.
   const int64_t counters = ir::CountersOf(fn_, op), sets = ir::CounterSets(counters);
   llvm::Value* set = b_.CreateShl(b_.CreateAnd(role_.thread, I32(sets - 1)), 2);
-  access.address = b_.CreateZExtOrTrunc(b_.CreateAdd(SmemAddress(op.i("scratch")), set),
-                                        b_.getInt64Ty());
+  access.address =
+      b_.CreateZExtOrTrunc(b_.CreateAdd(SmemAddress(op.i("scratch")), set), b_.getInt64Ty());
   access.dims.back().stride = I64(4 * sets);
   llvm::Value* aside = b_.CreateAdd(access.address, I64(4 * sets * counters));
   const Regs values = Get(tile);

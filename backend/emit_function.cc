@@ -253,8 +253,7 @@ Result<void> Emitter::EmitRoles(const std::vector<ir::OpId>& roles) {
       end_group = CeilDiv(op.i("first_warp") + op.i("warps"), 4);
       regs = std::max(regs, op.i("regs"));
     }
-    llvm::BasicBlock* group = NewBlock("group");
-    llvm::BasicBlock* next = NewBlock("next");
+    llvm::BasicBlock *group = NewBlock("group"), *next = NewBlock("next");
     b_.CreateCondBr(b_.CreateICmpULT(b_.CreateSub(outer.warp, I32(first_group * 4)),
                                      I32((end_group - first_group) * 4)),
                     group, next);

@@ -189,8 +189,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       if (shape == Shape::kClustered) ir::PersistTiles(fn, target.limits.sms);
       return std::nullopt;
     case Shape::kPersistent:
-      return ir::PersistTiles(fn,
-                              ctas > 0 ? ctas : target.limits.sms * ir::CtasWanted(fn, target));
+      return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms * ir::CtasWanted(fn, target));
     case Shape::kOnce: ir::OrderTiles(fn, target.limits.sms); return std::nullopt;
   }
   return std::nullopt;

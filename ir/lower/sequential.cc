@@ -331,8 +331,7 @@ std::optional<Function> SpecializeShares(const Function& fn, const Target& targe
   DiagSink said;
   ProgramPlan plan;
   bool specialized = false;
-  Result<Function> out =
-      SpecializeAs(fn, ShareOf(target, wanted), with, &specialized, said, &plan);
+  Result<Function> out = SpecializeAs(fn, ShareOf(target, wanted), with, &specialized, said, &plan);
   if (!out.ok() || !specialized || CtasSideBySide(fn, plan, target) != wanted) return std::nullopt;
   out->launch.ctas_per_sm = wanted;
   said.MoveTo(diags);

@@ -19,12 +19,12 @@ constexpr int64_t kSideBySide = 2;
 constexpr int64_t kFar = 4;
 
 // In the block itself or in branches of it.
-void Products(const Function& fn, BlockId block, std::vector<OpId>& found) {
+void AddProducts(const Function& fn, BlockId block, std::vector<OpId>& found) {
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     if (op.kind == OpKind::kDot) found.push_back(id);
     if (op.kind == OpKind::kFor) continue;
-    for (BlockId region : op.regions) Products(fn, region, found);
+    for (BlockId region : op.regions) AddProducts(fn, region, found);
   }
 }
 
@@ -39,8 +39,7 @@ ValueId Yielded(const Function& fn, ValueId v) {
   const std::vector<ValueId>& from = value.def.valid() ? fn.ops[loop].results : args;
   const auto at = std::find(from.begin(), from.end(), v) - from.begin();
   const auto result = at - (value.def.valid() ? 0 : 1);  // the first argument is the position
-  const std::vector<ValueId>& next =
-      fn.ops[fn.blocks[fn.ops[loop].regions[0]].ops.back()].operands;
+  const std::vector<ValueId>& next = fn.ops[fn.blocks[fn.ops[loop].regions[0]].ops.back()].operands;
   return result >= 0 && result < std::ssize(next) ? next[static_cast<size_t>(result)] : ValueId();
 }
 
@@ -76,9 +75,9 @@ bool OfProduct(const Function& fn, ValueId v, std::set<ValueId>& seen, bool* dec
                      [&](ValueId operand) { return OfProduct(fn, operand, seen, decoded); });
 }
 
-}  // namespace
-
-bool MadeOfTiles(const Function& fn, ValueId v, BlockId body) {
+// Is the value made element by element of tiles that `body` loads, constants, scalars and whole
+// numbers of positions?
+bool OfTiles(const Function& fn, ValueId v, BlockId body) {
   if (!fn.type(v).is_tile()) return true;
   const Op* def = fn.def(v);
   if (!def || !def->regions.empty()) return false;
@@ -88,8 +87,10 @@ bool MadeOfTiles(const Function& fn, ValueId v, BlockId body) {
   const bool shape = Renames(def->kind) || def->kind == OpKind::kRearrange;
   return (shape || Info(def->kind).elementwise()) &&
          std::all_of(def->operands.begin(), def->operands.end(),
-                     [&](ValueId o) { return MadeOfTiles(fn, o, body); });
+                     [&](ValueId o) { return OfTiles(fn, o, body); });
 }
+
+}  // namespace
 
 bool DecodedByThreads(const Function& fn, ValueId operand) {
   const Op* made = MakerOf(fn, operand);
@@ -97,6 +98,10 @@ bool DecodedByThreads(const Function& fn, ValueId operand) {
   bool decoded = false;
   return made && Info(made->kind).elementwise() && !OfProduct(fn, operand, seen, &decoded) &&
          decoded;
+}
+
+bool MadeOfTiles(const Function& fn, ValueId v, BlockId body) {
+  return OfTiles(fn, v, body) && DecodedByThreads(fn, v);
 }
 
 int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target) {
@@ -116,7 +121,7 @@ int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target) {
 
 bool WaitsForMemory(const Function& fn, BlockId body, const Target& target, int64_t times) {
   std::vector<OpId> products;
-  Products(fn, body, products);
+  AddProducts(fn, body, products);
   const OpCost* load = target.CostOf("load.gather");  // by threads, as it would be otherwise
   if (products.empty() || !load) return false;
   int64_t cycles = 0;
@@ -136,7 +141,7 @@ int64_t CtasWanted(const Function& fn, const Target& target) {
     }
     if (op.kind != OpKind::kFor) continue;
     std::vector<OpId> products;
-    Products(fn, op.regions[0], products);
+    AddProducts(fn, op.regions[0], products);
     if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target, kFar)) return 1;
     loops = loops || !products.empty();
   }

@@ -26,12 +26,12 @@ int64_t ProductCycles(const Function& fn, const Op& dot, const Target& target);
 // take less than a load by threads? False where there is none.
 bool WaitsForMemory(const Function& fn, BlockId body, const Target& target, int64_t times = 1);
 
-// Is the value computed element by element from nothing but tiles that `body` loads, constants,
-// scalars and whole numbers made of positions, through whatever shapes?
-bool MadeOfTiles(const Function& fn, ValueId v, BlockId body);
 // Is the operand of a product decoded by threads: made element by element of whole numbers and not
 // of another product?
 bool DecodedByThreads(const Function& fn, ValueId operand);
+// Is the value so decoded of nothing but tiles that `body` loads, constants, scalars and whole
+// numbers made of positions, through whatever shapes?
+bool MadeOfTiles(const Function& fn, ValueId v, BlockId body);
 
 // CTAs of the tile function that an SM is to have side by side, if their registers and shared
 // memory leave room (sequential.h); 1: whatever finds room.

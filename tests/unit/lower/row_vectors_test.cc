@@ -108,7 +108,8 @@ TEST(RowVectors, WhatShortProductsOperandsAreMadeOfComesAsRow) {
 Function OfWeights() {
   std::string text = Print(Scaled(kVector));
   const size_t from = text.find("        %p = dot"), to = text.find("        yield", from);
-  text.replace(from, to - from, fmt::format(R"(        {}
+  text.replace(from, to - from,
+               fmt::format(R"(        {}
         %col = reshape %v1 : f32[64, 1]
         %cols = broadcast %col {{axes = [0, 1]}} : f32[64, 32]
         %wide = cast %a : f32[64, 32]
@@ -116,7 +117,7 @@ Function OfWeights() {
         %l = cast %wt : bf16[64, 32]
         %d = dot %l, %bt, %s : f32[64, 32]
 )",
-                                            kVector));
+                           kVector));
   return Parsed(text);
 }
 
@@ -136,7 +137,8 @@ TEST(RowVectors, WhatThreadsMakeOperandsOfOneSumFromComesAsRow) {
 TEST(RowVectors, AFactorIsLoadedAnIterationAhead) {
   std::string text = Print(Scaled(kVector));
   const size_t load = text.find("        %v1 = load"), end = text.find('\n', load);
-  text.replace(load, end - load, R"(        %one = load %S, %k, %m {modes = "ss", sizes = [1, 1], has_fill = 0} : f32
+  text.replace(load, end - load,
+               R"(        %one = load %S, %k, %m {modes = "ss", sizes = [1, 1]} : f32
         %v1 = broadcast %one {axes = []} : f32[64])");
   const Function before = Parsed(text);
   const Function after = Changed(RowVectors, before, 1);
