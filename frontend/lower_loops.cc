@@ -13,8 +13,6 @@ using ir::Type;
 using ir::ValueId;
 using lang::ExprId;
 
-namespace {}
-
 std::vector<std::string> Lowerer::Assigned(const std::vector<lang::BlockId>& blocks) {
   std::vector<lang::StmtId> stmts;
   for (lang::BlockId b : blocks)
