@@ -35,7 +35,7 @@ inline const char* const kDeclarations =
     "mov.u32 %r0, tile;\nmov.u32 %r1, bar;\nmov.u32 %r2, %tid.x;\nmov.u32 %r3, 1;\n"
     "mov.u32 %r4, 0;\nsetp.eq.u32 %p0, %r2, 0;\n";
 
-inline std::string Module(const std::string& body) {
+inline std::string AttackText(const std::string& body) {
   return std::string(".version 8.6\n.target sm_90a\n.address_size 64\n.const .b32 fixed[4];\n") +
          ".visible .entry k(.param .u64 mem, .param .u64 host, .param .u64 map)\n{\n" +
          kDeclarations + body + "ret;\n}\n";
@@ -54,7 +54,7 @@ inline std::string Run(const Attack& a, const TensorMap& map, Landing landing, b
     o.report = std::make_shared<judge::Report>();
   }
   Emu emu(o);
-  if (!emu.Load(Module(a.body))) return emu.Text();
+  if (!emu.Load(AttackText(a.body))) return emu.Text();
   const uint64_t mem = emu.Upload(std::vector<uint8_t>(kBytes, 1));
   const uint64_t at = emu.Upload(std::vector<uint8_t>(map.bytes, map.bytes + sizeof map.bytes));
   LaunchConfig config;
