@@ -12,6 +12,17 @@
 
 namespace tilec::runtime::emulator {
 
+TensorCta& TensorOf(Cta& cta) {
+  if (cta.tensor == nullptr) cta.tensor = std::make_shared<TensorCta>();
+  return *cta.tensor;
+}
+
+Cta* PeerOf(Cta& cta) {
+  auto& ctas = cta.cluster->ctas;
+  const uint32_t rank = cta.rank ^ 1;
+  return rank < ctas.size() ? &ctas[rank] : nullptr;
+}
+
 bool TensorInside(Warp& w, const Inst& i, const Cta& cta, uint32_t column, uint32_t columns,
                   const char* what) {
   const TensorMemory* memory = cta.tensor == nullptr ? nullptr : &cta.tensor->memory;

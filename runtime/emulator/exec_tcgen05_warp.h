@@ -15,17 +15,6 @@ namespace tilec::runtime::emulator {
 
 using judge::Rule;
 
-inline TensorCta& TensorOf(Cta& cta) {
-  if (cta.tensor == nullptr) cta.tensor = std::make_shared<TensorCta>();
-  return *cta.tensor;
-}
-
-inline Cta* PeerOf(Cta& cta) {
-  auto& ctas = cta.cluster->ctas;
-  const uint32_t rank = cta.rank ^ 1;
-  return rank < ctas.size() ? &ctas[rank] : nullptr;
-}
-
 // All 32 lanes are here. kNext: they are.
 inline Step StepOfWholeWarp(Warp& w, const Inst& i, uint32_t mask) {
   if (w.live == ~0u) {
