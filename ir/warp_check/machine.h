@@ -301,6 +301,7 @@ class Machine {
   std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
   bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
+  size_t stopped_ = 0;      // at a limit of ops: of Program::consumers_first, who was to go on
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
@@ -314,6 +315,7 @@ class Machine {
   int64_t ops_ = 0;
   size_t key_bytes_ = 0;                  // of the longest key so far
   std::map<std::string, int32_t> texts_;  // of slots: their numbers
+  OpLists op_lists_;                      // of arrivals at barriers
   std::vector<WarpOpUse> uses_;
 };
 
