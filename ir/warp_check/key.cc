@@ -257,24 +257,16 @@ struct Machine::Writer {
     for (const Role& r : s.roles)
       if (r.started && !r.ended)
         for (const Clock* clock : {&r.all, &r.elected}) Knows(RowOf(*clock, common, kNothing));
-    // Few sets of roles wait for many barriers.
-    std::map<std::vector<char>, size_t> of_roles;
     std::vector<Clock> of_waiting;  // what all roles know that wait for some mbarrier
     std::vector<int> waiting_rows;
-    std::vector<size_t> waiting_of;  // by mbarrier: which of these
-    waiting_of.reserve(m.p_.waits_for.size());
-    for (const std::vector<char>& waits : m.p_.waits_for) {
-      const auto [it, fresh] = of_roles.try_emplace(waits, of_waiting.size());
-      if (fresh) {
-        of_waiting.push_back(KnownToAll(waits));
-        waiting_rows.push_back(RowOf(of_waiting.back(), common, kNothing));
-      }
-      waiting_of.push_back(it->second);
+    for (const std::vector<char>& waits : m.waiting_) {
+      of_waiting.push_back(KnownToAll(waits));
+      waiting_rows.push_back(RowOf(of_waiting.back(), common, kNothing));
     }
     for (int32_t slot : turn.slots) {
       const Barrier& b = s.barriers[static_cast<size_t>(slot)];
       const auto mbar = static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)]);
-      const size_t waiting = waiting_of[mbar];
+      const size_t waiting = m.waiting_of_[mbar];
       Knows(RowOf(b.pending, common, kNothing));
       Knows(RowOf(b.done, of_waiting[waiting], waiting_rows[waiting]));
     }

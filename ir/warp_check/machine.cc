@@ -12,14 +12,21 @@ Machine::Machine(const Program& program, Terms& terms)
   held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
   auto hold = [&](BlockId block, ValueId v) {
     const auto i = static_cast<size_t>(v.index);
-    if (p_.steers[i] || p_.in_core[i]) held_by_[static_cast<size_t>(block.index)].push_back(v);
+    if (!p_.steers[i] && !p_.in_core[i]) return;
+    held_by_[static_cast<size_t>(block.index)].push_back(v.index);
   };
   for (int32_t b = 0; b < fn_.blocks.size(); ++b) {
     for (ValueId v : fn_.blocks[BlockId(b)].args) hold(BlockId(b), v);
     for (OpId id : fn_.blocks[BlockId(b)].ops)
       for (ValueId v : fn_.ops[id].results) hold(BlockId(b), v);
+    std::sort(held_by_[static_cast<size_t>(b)].begin(), held_by_[static_cast<size_t>(b)].end());
   }
   FindLastUses();
+  for (const std::vector<char>& waits : p_.waits_for) {
+    const auto same = std::find(waiting_.begin(), waiting_.end(), waits);
+    waiting_of_.push_back(static_cast<size_t>(same - waiting_.begin()));
+    if (same == waiting_.end()) waiting_.push_back(waits);
+  }
 }
 
 // Where in its own block a value is used last; a use in a region counts as the op's around it.

@@ -302,12 +302,16 @@ class Machine {
   bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   size_t stopped_ = 0;      // at a limit of ops: of Program::consumers_first, who was to go on
+  // Few sets of roles wait for many mbarriers: the sets, and by mbarrier which it is.
+  std::vector<std::vector<char>> waiting_;
+  std::vector<size_t> waiting_of_;
+  std::vector<Scalar> args_;  // of the op that is evaluated
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
   std::vector<int32_t> last_use_;              // by value: place in its block of the last use
-  std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
+  std::vector<std::vector<int32_t>> held_by_;  // by block: values env and core hold, sorted
   // By shape of a length: the largest step seen, and where the latest of its loops begins.
   std::map<int32_t, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
