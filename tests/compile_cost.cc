@@ -10,8 +10,8 @@
 // two compilers can be compared where nothing is kept. `--stages`: how many programs were emitted,
 // and the stages that took a tenth of the time or more. `--solved`: what the solver found, anew in
 // every compilation, and what each question cost, so that the answers of two solvers can be
-// compared; the hash is the one of tests/replay/solutions.txt. `--only`: the calls that have TEXT in
-// their line, for a look at one of them (`perf record`).
+// compared; the hash is the one of tests/replay/solutions.txt. `--only`: the calls that have TEXT
+// in their line, for a look at one of them (`perf record`).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>

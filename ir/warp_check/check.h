@@ -29,7 +29,7 @@ struct WarpCheckOptions {
   // With so many loops around a wait a program is proved by what its roles agree on, first
   // (agreement.h).
   int agree_depth = 2;
-  // So many ops first; if that is no proof, what relates iterations is asked, and then for the rest.
+  // So many ops first; if that is no proof, what relates iterations is asked, then for the rest.
   // (Of 660 programs of the library and the tests agreement proves all but w8_gate within these,
   // most within a quarter.)
   int64_t first_agreed_ops = 120'000;

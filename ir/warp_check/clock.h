@@ -55,7 +55,8 @@ class Clock {
   // Is some count larger than the one it stands beside?
   bool AnyAbove(const Clock& other) const {
     if (zero() || counts_ == other.counts_) return false;
-    if (other.zero()) return std::any_of(counts(), counts() + size_, [](int32_t n) { return n > 0; });
+    if (other.zero())
+      return std::any_of(counts(), counts() + size_, [](int32_t n) { return n > 0; });
     uint32_t above = 0;  // (all of them, four at a time)
     for (size_t i = 0; i < size_; ++i) above |= counts()[i] > other.counts()[i] ? 1u : 0u;
     return above != 0;

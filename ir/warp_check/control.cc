@@ -175,7 +175,7 @@ void Machine::Reduce(Scalar* key, int64_t* threshold) {
   Scalar smaller;
   smaller.add = key->add;
   for (const auto& [atom, c] : Form(terms_.form(key->form)))
-    smaller = terms_.Add(smaller, terms_.Of(terms_.atom(atom)), c / divisor);
+    smaller = terms_.Add(smaller, terms_.OfAtom(atom), c / divisor);
   *key = smaller;
   *threshold = *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
 }
@@ -203,7 +203,7 @@ int Machine::Positive(const Scalar& v) {
     for (auto f = me().frames.rbegin(); f != me().frames.rend(); ++f) {
       if (f->frame_atom != frame || at == oriented.end() || at->second != -1) continue;
       if (f->low && threshold <= low_end) {  // its zero is 0
-        key = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        key = terms_.Add(key, terms_.OfAtom(static_cast<int32_t>(frame)));
         if (key.constant()) return (0 > threshold) != flip;
         if (terms_.form(key.form)[0].second < 0) {  // asked as whoever has no loop does
           key = terms_.Scale(key, -1);
@@ -215,7 +215,7 @@ int Machine::Positive(const Scalar& v) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
-        Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        Scalar plain = terms_.Add(key, terms_.OfAtom(static_cast<int32_t>(frame)));
         int64_t most = std::min(threshold, low_end);
         if (!plain.constant() && terms_.form(plain.form)[0].second < 0) {
           plain = terms_.Scale(plain, -1);
@@ -468,7 +468,7 @@ Step Machine::LoopHead() {
   Scalar position = f.position;
   if (f.frame_atom >= 0) {
     f.low = -left.add <= LowEnd(f.length.form) + kLookBack * op.i("step");
-    const Scalar frame = terms_.Of(terms_.atom(f.frame_atom));
+    const Scalar frame = terms_.OfAtom(f.frame_atom);
     left = terms_.Add(left, frame, -1);
     position = terms_.Add(position, frame);
   }

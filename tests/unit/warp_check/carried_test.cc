@@ -125,8 +125,8 @@ TEST(WarpVerdict, SaysWhichLimitItCameTo) {
   EXPECT_EQ(std::string(verdict.finding->def->name), "WarpBytes");
 }
 
-// What roles agree on is walked for some ops, then what relates iterations, then the rest of it: the
-// walk goes on where it was cut, and ends as one that never was.
+// What roles agree on is walked for some ops, then what relates iterations, then the rest of it:
+// the walk goes on where it was cut, and ends as one that never was.
 TEST(WarpVerdict, AWalkThatWasCutGoesOn) {
   DiagSink diags;
   const auto nest = [](const std::string& tag, const std::string& body) {
