@@ -56,6 +56,17 @@ bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t by
   return true;
 }
 
+bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
+                 bool write, const char* what) {
+  if (address % align != 0) {
+    FailLane(w, i, lane, kMisaligned, what, bytes, address, align);
+    return false;
+  }
+  if (bytes == 0 || CheckGlobal(w, address, bytes, write)) return true;
+  FailLane(w, i, lane, kGlobalOutOfBounds, what, bytes, address);
+  return false;
+}
+
 namespace {
 
 bool BulkSize(Warp& w, const Inst& i, int lane, uint32_t bytes) {

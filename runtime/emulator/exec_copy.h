@@ -9,22 +9,13 @@
 
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/handlers.h"
-#include "runtime/emulator/judge_hooks.h"
-#include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace tilec::runtime::emulator {
 
-inline bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes,
-                        uint32_t align, bool write, const char* what) {
-  if (address % align != 0) {
-    FailLane(w, i, lane, kMisaligned, what, bytes, address, align);
-    return false;
-  }
-  if (bytes == 0 || CheckGlobal(w, address, bytes, write)) return true;
-  FailLane(w, i, lane, kGlobalOutOfBounds, what, bytes, address);
-  return false;
-}
+// `bytes` of global memory at `address`, on `align`. False: a fault was recorded.
+bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
+                 bool write, const char* what);
 
 inline bool Poisons(const Warp& w) {
   return w.cta->cluster->launch->options->landing == Landing::kPoison;
