@@ -188,6 +188,10 @@ Result<> Emitter::Load_(OpId id) {
     IntoRegisters(id);
     return Done();
   }
+  if (load.buffer && load.kept && !load.tma) {
+    PutByThreads(id);
+    return Done();
+  }
   if (load.buffer) {
     if (load.tma) {
       if (!p_.site_of.count(id)) QueueTmaLoad(id);
@@ -205,17 +209,45 @@ Result<> Emitter::Load_(OpId id) {
                           {{"has_fill", op.i("has_fill")}}));
     return Done();
   }
-  Access access = WarpAccess(op, result, &it->second, true);
+  Bind(result, LoadByThreads(id, it->second));
+  return Done();
+}
+
+ValueId Emitter::LoadByThreads(OpId id, const Layout& layout) {
+  const Op& op = in_.ops[id];
+  const ValueId result = op.results[0];
+  Access access = WarpAccess(op, result, &layout, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
   const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
                                 {{"modes", access.modes},
                                  {"sizes", access.sizes},
                                  {"has_fill", op.i("has_fill")},
-                                 {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
-  Bind(result, tile);
-  AsRun(id, out_.values[tile].def, it->second);
-  return Done();
+                                 {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+  AsRun(id, out_.values[tile].def, layout);
+  return tile;
+}
+
+// A tile that several loops read, as it lies in a buffer.
+Layout Emitter::LaidOut(OpId load) const {
+  const ValueId tile = in_.ops[load].results[0];
+  const std::vector<int64_t>& shape = in_.type(tile).shape;
+  const auto it = plan_.layouts.find(tile);
+  return it != plan_.layouts.end() ? Unsqueeze(it->second, shape)
+                                   : ReplicatedLayout(shape, plan_.threads());
+}
+
+// A piece of a row that no engine brings: threads load it as they hold it, and put it into its
+// buffer. So it takes no registers until it is read; in front of that they meet, once for all
+// pieces.
+void Emitter::PutByThreads(OpId id) {
+  const ValueId result = in_.ops[id].results[0];
+  const Type& full = in_.type(result);
+  const Layout to = LaidOut(id);
+  const ValueId tile = LoadByThreads(id, Layouts().at(result));
+  const ValueId whole = Reshape_(tile, full.shape, to);
+  b_.Add(OpKind::kSmemStore, {whole, LoadBuffer(id)}, {});
+  put_ = true;
 }
 
 // Rows at odd places: vectors made of aligned ones, or whole rows through shared memory, where that
@@ -512,8 +544,9 @@ void Emitter::IntoRegisters(OpId id) {
   b_.SetSpan(in_.ops[id].at);
   const Type& full = in_.type(result);
   const auto it = plan_.layouts.find(result);
-  const Layout layout = it != plan_.layouts.end() ? Unsqueeze(it->second, full.shape)
-                                                  : ReplicatedLayout(full.shape, plan_.threads());
+  const Layout layout = LaidOut(id);
+  if (put_) Sync();
+  put_ = false;
   std::vector<ValueId> operands = {LoadBuffer(id)};
   if (const ValueId slot = SlotOf(id); slot.valid()) operands.push_back(slot);
   const ValueId tile = b_.Value(OpKind::kSmemLoad, std::move(operands),

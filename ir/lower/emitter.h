@@ -217,6 +217,9 @@ class Emitter {
   void FenceAsync();
   void FillByThreads(OpId id);
   ValueId LoadForBuffer(OpId id, const Layout& layout);
+  ValueId LoadByThreads(OpId id, const Layout& layout);
+  Layout LaidOut(OpId load) const;
+  void PutByThreads(OpId id);
   ValueId Fetch(OpId id);
   void Bring(OpId id, ValueId held, ValueId slot);
   Result<> Positions_(OpId id);
@@ -402,6 +405,7 @@ class Emitter {
   ValueId changed_;                 // … of this value
   std::vector<Issued> issued_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
+  bool put_ = false;           // threads put a piece of a row into its buffer, and have not met since
   ValueId mbar_, phase_;
   ValueId cluster_rank_;                                   // of the role being emitted, i64
   std::vector<Flight> flights_;                            // oldest first
