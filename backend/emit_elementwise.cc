@@ -215,16 +215,16 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
   }
 }
 
-// x[i] / y[i] in f32. Elements of one row divide by the same number, whose reciprocal is taken once.
+// x[i] / y[i] in f32. Elements of one row divide by the same number, whose reciprocal is taken once,
+// and each quotient costs two multiplications in place of div.full's reciprocal and scaling. s, a
+// power of two, brings y into [1/2, 1) (or near it where y is subnormal or the largest), so that
+// x·s neither overflows before the quotient does nor is flushed long before it; inf, NaN and 0 come
+// out as in a division. 1.5 ulp, the reciprocal correctly rounded beside products; 2 ulp elsewhere.
 //
-// Beside products: correctly rounded, and each quotient costs two multiplications in place of
-// div.full's reciprocal and scaling. s, a power of two, brings y into [1/2, 1) (or near it where y
-// is subnormal or the largest), so that x·s neither overflows before the quotient does nor is
-// flushed long before it; inf, NaN and 0 come out as in a division. 1.5 ulp.
-//
-// Without products: a multiplication each, in a branch for numbers whose reciprocal is neither
-// subnormal nor infinite, and div.full for others (OrdinaryQuotients).
+// Without products few quotients of a thread cost one multiplication each (OrdinaryQuotients).
+// What many are made of would be held, all of it, in front of the branch.
 Regs Emitter::Quotients(const Regs& x, const Regs& y) {
+  constexpr size_t kMostAtOnce = 32;
   struct Divisor {
     size_t uses = 0;
     llvm::Value *scale = nullptr, *reciprocal = nullptr;
@@ -235,11 +235,11 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
     return of.second.uses >= kFewestQuotients && !llvm::isa<llvm::Constant>(of.first);
   });
   const bool products = HasProducts();
-  if (!products && shared) return OrdinaryQuotients(x, y);
+  if (!products && shared && x.size() <= kMostAtOnce) return OrdinaryQuotients(x, y);
   Regs out;
   for (size_t i = 0; i < x.size(); ++i) {
     Divisor& by = divisors[y[i]];
-    if (!products || by.uses < kFewestQuotients) {
+    if (by.uses < kFewestQuotients) {
       out.push_back(CallPtx(b_, PtxInst::kDivFull, {x[i], y[i]}));
       continue;
     }
@@ -249,8 +249,10 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
       llvm::Value* turned = b_.CreateBinaryIntrinsic(
           llvm::Intrinsic::smax, b_.CreateSub(b_.getInt32(253), exponent), b_.getInt32(1));
       by.scale = b_.CreateBitCast(b_.CreateShl(turned, 23), b_.getFloatTy());
+      llvm::Value* scaled = b_.CreateFMul(y[i], by.scale);
       by.reciprocal =
-          b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), b_.CreateFMul(y[i], by.scale));
+          products ? b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), scaled)
+                   : CallPtx(b_, PtxInst::kRcp, {scaled});
     }
     out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], by.scale), by.reciprocal));
   }

@@ -9,6 +9,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "ir/isa.h"
 #include "ir/lower/bring.h"
@@ -241,6 +242,10 @@ Layout Emitter::LaidOut(OpId load) const {
 // buffer. So it takes no registers until it is read; in front of that they meet, once for all
 // pieces.
 void Emitter::PutByThreads(OpId id) {
+  if (!pending_.empty()) {  // copies of other pieces are issued first
+    puts_.push_back(id);
+    return;
+  }
   const ValueId result = in_.ops[id].results[0];
   const Type& full = in_.type(result);
   const Layout to = LaidOut(id);
@@ -529,6 +534,7 @@ void Emitter::FlushLoads() {
       for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
     });
   }
+  for (OpId id : std::exchange(puts_, {})) PutByThreads(id);
   const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
