@@ -396,21 +396,25 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
 
 void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 
-// Columns of the tile that one copy brings: a panel, or many of them where they lie side by side in
-// shared memory and the last does not go on in the tensor's next row.
-int64_t Emitter::ColumnsOfACopy(OpId id) const {
+// Columns of the tile from `col` on that one copy brings: a panel, or many of them where they lie
+// side by side in shared memory and none goes on in the tensor's next row. (One of 49032 columns
+// was 192 copies of 512 bytes, for its last panel is not whole; now it is one, and few behind it.)
+int64_t Emitter::ColumnsOfACopy(OpId id, int64_t col) const {
   const Op& op = in_.ops[id];
   const LoadPlan& load = plan_.loads.at(id);
   const Type type = load.Own(in_.type(op.results[0]));
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
-  const size_t rank = op.s("modes").size(), col = static_cast<size_t>(load.col_dim);
+  const size_t rank = op.s("modes").size(), dim = static_cast<size_t>(load.col_dim);
   if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
-      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || col + 1 != rank)
+      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || dim + 1 != rank)
     return panel;
-  const Expr& extent = in_.param(op.operands[0])->dims[col];
-  if (!extent.is_const() || extent.value % panel || AlignOf(in_, op.operands[1 + col]) % panel)
-    return panel;
-  return std::min(type.shape[1], kBoxRows * panel);
+  const Expr& extent = in_.param(op.operands[0])->dims[dim];
+  if (!extent.is_const() || AlignOf(in_, op.operands[1 + dim]) % panel) return panel;
+  const int64_t most = std::min(type.shape[1] - col, kBoxRows * panel);
+  if (extent.value % panel == 0) return most;
+  const int64_t* start = IntConstantOf(in_, op.operands[1 + dim]);
+  if (!start || *start < 0) return panel;
+  return std::clamp(extent.value / panel * panel - *start - col, panel, most);
 }
 
 // Corners of a load's boxes, column panels outside, rows inside.
@@ -420,8 +424,7 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const LoadPlan& load = plan_.loads.at(id);
   const Type type = load.Own(in_.type(op.results[0]));
   std::vector<std::vector<ValueId>> out;
-  const int64_t width = ColumnsOfACopy(id);
-  for (int64_t col = 0; col < type.shape[1]; col += width)
+  for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       ValueId below;  // the part of this CTA
       if (p_.multicast.count(id))
@@ -447,13 +450,12 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = p_.multicast.count(id) > 0;
   size_t box = 0;
-  const int64_t width = ColumnsOfACopy(id);
-  for (int64_t col = 0; col < type.shape[1]; col += width)
+  for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
       const int map = MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
                              load.smem.swizzle_bytes,
-                             std::min(width, type.shape[1] - col) / load.smem.panel_cols);
+                             ColumnsOfACopy(id, col) / load.smem.panel_cols);
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

@@ -236,7 +236,7 @@ class Emitter {
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
-  int64_t ColumnsOfACopy(OpId load) const;
+  int64_t ColumnsOfACopy(OpId load, int64_t col) const;
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);

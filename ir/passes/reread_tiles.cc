@@ -4,8 +4,8 @@
 // some of them reduce.
 //
 // Only in programs without loops or products, whose tiles would live in registers all along; only
-// what TMA can load, or one row that threads put there (mark `kept`); only cheap arithmetic. The same loads of a read-only tensor give
-// the same bits, so the meaning is kept bit for bit.
+// what TMA can load, or one row that threads put there (mark `kept`); only cheap arithmetic. The
+// same loads of a read-only tensor give the same bits, so the meaning is kept bit for bit.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -127,7 +127,8 @@ struct Rereader {
     Builder b(fn, here);
     b.SetSpan(copy.at);
     if (copy.kind == OpKind::kLoad && !TmaAccess(fn, copy, cx.target)) {
-      fn.ops[fn.values[v].def].set("kept", int64_t{0});
+      Op& first = fn.ops[fn.values[v].def];
+      if (!first.attr("kept")) first.set("kept", int64_t{0});
       copy.set("kept", int64_t{p});
     }
     const OpId id = b.Add(copy.kind, copy.operands, {fn.type(v)}, copy.attrs);

@@ -187,6 +187,19 @@ TEST(KeepRows, OneGatheredRowIsARange) {
   ExpectSame(before, after, 21, 6000);
 }
 
+// A row that no engine brings (pitches of 4 bytes) is put there by the threads that read it again:
+// 28 chunks of one row. Gathered rows of such a tensor come from memory again.
+TEST(KeepRows, RowsAtOddPlacesAreKeptByThreads) {
+  const std::string odd = With(With(kRows, "3000", "7000"), "stride_align=16", "stride_align=4");
+  const Function before = Parsed(odd);
+  const Function after = Keep(before, 1);
+  EXPECT_EQ(Step(after), 1);
+  EXPECT_EQ(Marked(after, 0), 56);
+  EXPECT_EQ(Marked(after, 1), 28);
+  ExpectSame(before, after, 21, 7000);
+  Keep(Parsed(Gathered(odd)), 0);
+}
+
 // Shorter ones are held: 3072 elements by 128 threads.
 TEST(KeepRows, GatheredRowsMayBeHeld) {
   const Function before = Parsed(Gathered(kRows));
