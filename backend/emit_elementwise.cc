@@ -215,7 +215,7 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
   }
 }
 
-// x[i] / y[i] in f32. Elements of one row divide by the same number, whose reciprocal is taken once,
+// x[i] / y[i] in f32. Elements of one row divide by the same number: its reciprocal is taken once,
 // and each quotient costs two multiplications in place of div.full's reciprocal and scaling. s, a
 // power of two, brings y into [1/2, 1) (or near it where y is subnormal or the largest), so that
 // x·s neither overflows before the quotient does nor is flushed long before it; inf, NaN and 0 come
@@ -250,9 +250,8 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
           llvm::Intrinsic::smax, b_.CreateSub(b_.getInt32(253), exponent), b_.getInt32(1));
       by.scale = b_.CreateBitCast(b_.CreateShl(turned, 23), b_.getFloatTy());
       llvm::Value* scaled = b_.CreateFMul(y[i], by.scale);
-      by.reciprocal =
-          products ? b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), scaled)
-                   : CallPtx(b_, PtxInst::kRcp, {scaled});
+      by.reciprocal = products ? b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), scaled)
+                               : CallPtx(b_, PtxInst::kRcp, {scaled});
     }
     out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], by.scale), by.reciprocal));
   }

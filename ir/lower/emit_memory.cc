@@ -453,9 +453,9 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
-      const int map = MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
-                             load.smem.swizzle_bytes,
-                             ColumnsOfACopy(id, col) / load.smem.panel_cols);
+      const int map =
+          MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
+                 load.smem.swizzle_bytes, ColumnsOfACopy(id, col) / load.smem.panel_cols);
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

@@ -406,7 +406,7 @@ class Emitter {
   std::vector<Issued> issued_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
   std::vector<OpId> puts_;     // pieces that threads bring meanwhile
-  bool put_ = false;           // threads put a piece of a row into its buffer, and have not met since
+  bool put_ = false;           // … and these have brought some, and have not met since
   ValueId mbar_, phase_;
   ValueId cluster_rank_;                                   // of the role being emitted, i64
   std::vector<Flight> flights_;                            // oldest first

@@ -182,9 +182,9 @@ TEST(Quotients, ByOneNumber) {
   SKIP_WITHOUT_DEVICE();
   const std::vector<double> x = {0,     1,      -3,         kInf,       kNan,      0x1.fffffep127,
                                  1e-30, -1e-30, 0x1.8p-120, 0x1.8p-130, 0x1.7p100, 0.7};
-  const std::vector<double> y = {1,         3,          -0.3,     0x1.5p-124, 0x1.5p-126, 0x1.5p-128,
-                                 0x1p-149,  0,          -0.0,     kInf,       -kInf,      kNan,
-                                 0x1.5p124, 0x1.5p125,  0x1.5p126, 0x1.fffffep127, 1e-30, 17};
+  const std::vector<double> y = {
+      1,    3,     -0.3, 0x1.5p-124, 0x1.5p-126, 0x1.5p-128, 0x1p-149,       0,     -0.0,
+      kInf, -kInf, kNan, 0x1.5p124,  0x1.5p125,  0x1.5p126,  0x1.fffffep127, 1e-30, 17};
   for (const int64_t columns : {8, 40}) {
     const std::vector<int64_t> shape = {128, columns};
     ir::Layout layout;  // a row is one thread's

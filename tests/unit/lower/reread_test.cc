@@ -162,8 +162,9 @@ TEST(RereadTiles, ManyPanelsTakeTwoCopies) {
 // The tensor's rows end within a panel, which would go on with the next row: those in front of it
 // are one copy, it and what lies behind it one each.
 TEST(RereadTiles, APanelThatARowDoesNotFillIsCopiedAlone) {
-  const std::string zeros = With(kRows, ", %minus {modes = \"rr\", sizes = [1, 16384], has_fill = 1}",
-                                 " {modes = \"rr\", sizes = [1, 16384]}");
+  const std::string zeros =
+      With(kRows, ", %minus {modes = \"rr\", sizes = [1, 16384], has_fill = 1}",
+           " {modes = \"rr\", sizes = [1, 16384]}");
   for (const auto& [extent, copies] :
        {std::pair{"16640", 1}, {"16512", 1}, {"16376", 2}, {"16000", 3}, {"200", 64}}) {
     DiagSink diags;
