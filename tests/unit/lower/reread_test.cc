@@ -88,8 +88,9 @@ TEST(RereadTiles, NothingLargeIsHeldAndEveryBitIsKept) {
 // What the copy engine cannot bring (a fill that is not zero and may be asked for, rows at odd
 // places) threads put into the buffer: one load, one meeting, read three times.
 TEST(RereadTiles, ThreadsBringWhatTmaCannot) {
-  for (const std::string& text : {With(kRows, "16384] align", "16380] align"),
-                                  With(kRows, "stride_align=16", "stride_align=2")}) {
+  const std::string rows = With(kRows, "16384", "24832");
+  for (const std::string& text : {With(rows, "24832] align", "24828] align"),
+                                  With(rows, "stride_align=16", "stride_align=2")}) {
     const Function tile = Reread(Parsed(text), 6);
     EXPECT_EQ(Held(tile), 0);
     std::vector<int64_t> marks;
@@ -117,9 +118,16 @@ TEST(RereadTiles, ThreadsBringWhatTmaCannot) {
 
 // Of several rows threads would read what others wrote, in other banks; they stay in registers.
 TEST(RereadTiles, SeveralRowsAtOddPlacesStay) {
-  std::string text = With(kRows, "stride_align=16", "stride_align=2");
-  text = With(With(text, "[1, 16384]", "[2, 16384]"), "f32[1]", "f32[2]");
+  std::string text = With(With(kRows, "16384", "24832"), "stride_align=16", "stride_align=2");
+  text = With(With(text, "[1, 24832]", "[2, 24832]"), "f32[1]", "f32[2]");
   Reread(Parsed(With(text, "steps = [1]", "steps = [2]")), 0);
+}
+
+// 48 elements a thread are faster held than read again.
+TEST(RereadTiles, ShorterRowsAtOddPlacesAreHeld) {
+  const std::string rows = With(kRows, "16384", "24576");
+  Reread(Parsed(With(rows, "stride_align=16", "stride_align=2")), 0);
+  Reread(Parsed(With(rows, "24576] align", "24572] align")), 0);
 }
 
 TEST(RereadTiles, SmallTilesStayInRegisters) { Reread(Parsed(With(kRows, "16384", "8192")), 0); }
