@@ -44,9 +44,9 @@ namespace {
 constexpr int64_t kMostUnrolledTurns = 32;  // of an unrolled loop
 constexpr int64_t kMostUnrolledOps = 1200;  // of all that are unrolled
 constexpr int64_t kBufferAlign = 1024;
-// Tiles of a row that threads put into shared memory, where no CTAs share it. (H200: softmax_bf16
-// 7634x33033 in five tiles 422 us so, 541 read again, in nine and 17 smaller ones 653 and 633 and
-// 483 and 447; 1024x131072 in four CTAs, four tiles each, 277 and 191.)
+// Tiles of a row that threads put into shared memory, where no CTAs share it. In more and smaller
+// ones, each reduced by itself, and in parts of a cluster rows are faster read again
+// (docs/perf_log.md, 2026-11-29, rows).
 constexpr int64_t kMostPut = 6;
 
 // A load that several loops make: in each of them, the op.

@@ -84,8 +84,8 @@ TEST(KeepRows, OneGatheredRowIsARange) {
 }
 
 // A row that no engine brings (pitches of 4 bytes) is put there by the threads that read it again:
-// six chunks of one row. Gathered rows of such a tensor come from memory again, and so does a row in
-// more chunks.
+// six chunks of one row. Gathered rows of such a tensor come from memory again, and so does a row
+// in more chunks.
 TEST(KeepRows, RowsAtOddPlacesAreKeptByThreads) {
   std::string odd = With(With(kRows, "3000", "12200"), "stride_align=16", "stride_align=4");
   const Function many = Parsed(odd);
