@@ -20,6 +20,53 @@
 
 namespace tilec::runtime::emulator {
 
+bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes) {
+  auto it = cta.mbarriers.find(offset);
+  if (it == cta.mbarriers.end()) {
+    FailText(
+        w, i, kBadBarrier,
+        fmt::format("`{}`: no mbarrier was initialised at shared offset {}", TextOf(w, i), offset),
+        lane);
+    return false;
+  }
+  // A transaction larger than the counter's range cannot come from one copy of shared memory.
+  MBarrierStep step = it->second.CompleteTx(bytes);
+  if (!step.ok()) {
+    BarrierFault(w, i, lane, offset, it->second, step.error);
+    return false;
+  }
+  ++cta.progress;
+  if (step.completed)
+    if (judge::Judge* j = JudgeOf(cta)) j->PhaseDone(cta.rank, offset);
+  return true;
+}
+
+bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t bytes, uint32_t align,
+                 const char* what, Cta** cta, uint32_t* offset) {
+  *cta = ResolveShared(w, address, offset);
+  if (*cta == nullptr || *offset > (*cta)->smem_bytes || bytes > (*cta)->smem_bytes - *offset) {
+    FailLane(w, i, lane, kSharedOutOfBounds, what, bytes, *offset,
+             *cta == nullptr ? 0 : (*cta)->smem_bytes);
+    return false;
+  }
+  if (*offset % align != 0) {
+    FailLane(w, i, lane, kMisaligned, what, bytes, *offset, align);
+    return false;
+  }
+  return true;
+}
+
+bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
+                 bool write, const char* what) {
+  if (address % align != 0) {
+    FailLane(w, i, lane, kMisaligned, what, bytes, address, align);
+    return false;
+  }
+  if (bytes == 0 || CheckGlobal(w, address, bytes, write)) return true;
+  FailLane(w, i, lane, kGlobalOutOfBounds, what, bytes, address);
+  return false;
+}
+
 namespace {
 
 bool BulkSize(Warp& w, const Inst& i, int lane, uint32_t bytes) {

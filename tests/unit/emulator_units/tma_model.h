@@ -19,7 +19,7 @@ namespace tilec::runtime::emulator {
 constexpr uint32_t kSmem = 64 * 1024;
 
 // Byte of linear position `p` of a tile at `base`: line of 128 bytes, chunk in the line.
-inline uint32_t Place(uint32_t base, uint32_t p, uint32_t swizzle) {
+inline uint32_t SwizzledAt(uint32_t base, uint32_t p, uint32_t swizzle) {
   const uint32_t a = base + p;
   const uint32_t line = a / 128, chunk = a / 16 % 8, byte = a % 16;
   uint32_t moved = chunk;

@@ -54,7 +54,7 @@ TEST(Tma, LoadPlacesEveryElement) {
             } else if (nan) {
               for (uint32_t b = 0; b < size; b++) value[b] = b % 2 ? 0x7f : 0xf7;
             }
-            for (uint32_t b = 0; b < size; b++) want[Place(base, e + b, c.swizzle)] = value[b];
+            for (uint32_t b = 0; b < size; b++) want[SwizzledAt(base, e + b, c.swizzle)] = value[b];
           });
           int checks = 0;
           const TmaResult r = TmaLoad(t.info, coords.data(), smem.data(), kSmem, base,
@@ -105,7 +105,7 @@ TEST(Tma, StoreWritesInsideOnly) {
           written = written && x[i] < static_cast<int64_t>(t.info.dims[i]);
         }
         for (uint32_t b = 0; written && b < size; b++) {
-          t.Element(x)[b] = smem[Place(2048, e + b, c.swizzle)];
+          t.Element(x)[b] = smem[SwizzledAt(2048, e + b, c.swizzle)];
         }
       });
       ASSERT_EQ(got, t.memory) << c.dtype << " swizzle " << c.swizzle;
@@ -137,7 +137,7 @@ TEST(Tma, ReduceCombinesEachElement) {
       if (x[0] >= 52 || x[1] >= 9) return;
       float a, b;
       std::memcpy(&a, t.Element(x), 4);
-      std::memcpy(&b, &smem[Place(1024, e, static_cast<uint32_t>(swizzle))], 4);
+      std::memcpy(&b, &smem[SwizzledAt(1024, e, static_cast<uint32_t>(swizzle))], 4);
       a += b;
       std::memcpy(t.Element(x), &a, 4);
     });
@@ -237,7 +237,7 @@ TEST(Tma, BoxRunsCoverExactlyTheBox) {
     const int32_t origin[5] = {};
     ForEachElement(t.info, origin, [&](uint32_t e, const int64_t*, bool) {
       for (uint32_t b = 0; b < ElementBytes(t.info.element); b++) {
-        want[Place(1152, e + b, static_cast<uint32_t>(c.swizzle))]++;
+        want[SwizzledAt(1152, e + b, static_cast<uint32_t>(c.swizzle))]++;
       }
     });
     EXPECT_EQ(seen, want);

@@ -1,4 +1,5 @@
-// Lines of PTX that tests of the judge share: an mbarrier of one arrival, and the wait for a phase of it.
+// Lines of PTX that tests of the judge share: an mbarrier of one arrival, and the wait for a phase
+// of it.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
