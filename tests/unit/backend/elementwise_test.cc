@@ -146,6 +146,57 @@ TEST_F(Elementwise, Binary) {
     }
 }
 
+// Quotients by a number that a thread has several of (backend/README.md: 2 ulp), few of them and
+// many, by numbers whose reciprocal is ordinary, subnormal, infinite or none.
+TEST(Quotients, ByOneNumber) {
+  SKIP_WITHOUT_DEVICE();
+  const std::vector<double> x = {0,     1,      -3,         kInf,       kNan,      0x1.fffffep127,
+                                 1e-30, -1e-30, 0x1.8p-120, 0x1.8p-130, 0x1.7p100, 0.7};
+  const std::vector<double> y = {
+      1,    3,     -0.3, 0x1.5p-124, 0x1.5p-126, 0x1.5p-128, 0x1p-149,       0,     -0.0,
+      kInf, -kInf, kNan, 0x1.5p124,  0x1.5p125,  0x1.5p126,  0x1.fffffep127, 1e-30, 17};
+  for (const int64_t columns : {8, 40}) {
+    const std::vector<int64_t> shape = {128, columns};
+    ir::Layout layout;  // a row is one thread's
+    layout.rank = 2;
+    layout.thread = {{128, 0, 1}};
+    layout.reg = {{columns, 1, 1}};
+    Kernel k("quotients");
+    std::vector<double> numbers, by;
+    for (int64_t r = 0; r < 128; ++r) {
+      by.push_back(y[static_cast<size_t>(r) % y.size()]);
+      for (int64_t c = 0; c < columns; ++c)
+        numbers.push_back(x[static_cast<size_t>(r + c) % x.size()]);
+    }
+    const ValueId a = k.In({"A", DType::kF32, shape, numbers, {}});
+    const ValueId b = k.In({"B", DType::kF32, {128}, by, {}});
+    const ValueId out = k.Out({"C", DType::kF32, shape, {}, {}});
+    const ValueId tile = k.Load(a, shape, layout);
+    const ValueId row = k.Load(b, {128}, ir::SliceLayout(layout, 1));
+    const ValueId wide =
+        k.b.Value(OpKind::kWarpBroadcast, {row}, k.Tile(DType::kF32, shape, layout),
+                  {{"axes", std::vector<int64_t>{0}}});
+    k.Store(out, k.b.Binary(OpKind::kDiv, tile, wide));
+    ASSERT_TRUE(k.Run());
+    const bool few = columns == 8;
+    EXPECT_EQ(k.image().ptx.find("div.full") != std::string::npos, few);
+    const std::vector<double> got = k.values("C");
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double want = numbers[i] / by[i / static_cast<size_t>(columns)];
+      const double ulp = std::ldexp(1, std::max(std::ilogb(want), -126) - 23);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got[i])) << i;
+      } else if (std::fabs(want) >= 0x1p128 || want == 0) {
+        EXPECT_EQ(got[i], want == 0 ? 0 : std::copysign(kInf, want)) << i;
+      } else if (std::fabs(want) >= 0x1p-126) {
+        EXPECT_LE(std::fabs(got[i] - want), 2 * ulp) << i;
+      } else {  // may be flushed
+        EXPECT_LE(std::fabs(got[i]), 0x1p-126) << i;
+      }
+    }
+  }
+}
+
 // (x / 2) · (1 + t) is one fma and one product, and the same number whatever x and t are.
 TEST_F(Elementwise, ScaledSums) {
   SKIP_WITHOUT_DEVICE();

@@ -83,6 +83,24 @@ TEST(KeepRows, OneGatheredRowIsARange) {
   ExpectSame(before, after, 21, 6000);
 }
 
+// A row that no engine brings (pitches of 4 bytes) is put there by the threads that read it again:
+// six chunks of one row. Gathered rows of such a tensor come from memory again, and so does a row
+// in more chunks.
+TEST(KeepRows, RowsAtOddPlacesAreKeptByThreads) {
+  std::string odd = With(With(kRows, "3000", "12200"), "stride_align=16", "stride_align=4");
+  const Function many = Parsed(odd);
+  Keep(many, 0);
+  odd = With(With(odd, "constant {value = 256}", "constant {value = 2048}"), "8, 256]", "8, 2048]");
+  odd = With(odd, "step = 256", "step = 2048");
+  const Function before = Parsed(odd);
+  const Function after = Keep(before, 1);
+  EXPECT_EQ(Step(after), 1);
+  EXPECT_EQ(Marked(after, 0), 12);
+  EXPECT_EQ(Marked(after, 1), 6);
+  ExpectSame(before, after, 21, 12200);
+  Keep(Parsed(Gathered(odd)), 0);
+}
+
 // Shorter ones are held: 3072 elements by 128 threads.
 TEST(KeepRows, GatheredRowsMayBeHeld) {
   const Function before = Parsed(Gathered(kRows));
