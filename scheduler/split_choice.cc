@@ -17,6 +17,7 @@
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
+#include "scheduler/one_role.h"
 #include "support/check.h"
 
 namespace tilec::scheduler {
@@ -40,12 +41,18 @@ struct Form {
     if (!warpgroups) warpgroups = CutWarpgroups(fn, target);
     return *warpgroups;
   }
+  int64_t CtasOfOneRole(const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (one_role == 0) one_role = scheduler::CtasOfOneRole(fn, target);
+    return one_role;
+  }
 
   const ir::Function fn;
 
  private:
   std::mutex mutex;  // of what follows
   std::optional<double> warpgroups;
+  int64_t one_role = 0;  // CTAs of an SM; 0: not asked yet
   std::map<Sharing, Periods> periods;
 };
 using FormPtr = std::unique_ptr<Form>;
@@ -93,8 +100,9 @@ class Question {
         asked_(AskedByCopies(fn, target, row_starts, names)) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
-  // which walk over tiles.
-  std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false) {
+  // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false,
+                                   int64_t one_role = 0) {
     const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
@@ -105,6 +113,8 @@ class Question {
     const Form::Periods& periods = form.PeriodsAt(sharing, target_);
     if (!periods) return std::nullopt;
     LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
+    shape.in_order = one_role > 0;
+    if (shape.in_order) shape.per_sm = one_role;
     shape.cluster = cluster;
     shape.share = share;
     shape.lines = asked_.lines;
@@ -114,14 +124,19 @@ class Question {
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
     return EstimateTime(form.fn, target_, work, *periods, shape);
   }
-  std::optional<KernelTime> TimeOf(Divided& divided, int64_t cluster) {
-    std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster);
+  std::optional<KernelTime> TimeOf(Divided& divided, int64_t cluster, int64_t one_role = 0) {
+    std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster, false, one_role);
     const double flops = whole_flops;
     const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
     whole_flops = flops;
     if (!time || !whole) return std::nullopt;
     time->ms += whole->ms;
     return time;
+  }
+  bool OneRoleMayPay(Form& form) {
+    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
+    const Form::Periods& periods = form.PeriodsAt({}, target_);
+    return periods && scheduler::OneRoleMayPay(form.fn, target_, work, *periods);
   }
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
@@ -148,7 +163,7 @@ class Forms::Kept {
   }
 
   SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
-                     const ShapeOf& shape_of) {
+                     const ShapeOf& shape_of, bool one_role) {
     SplitChoice choice;
     Question model(fn(), target_, names, row_starts, shape_of);
     const std::optional<KernelTime> alone = model.TimeOf(plain_.form, 1, 1);
@@ -225,9 +240,10 @@ class Forms::Kept {
     choice.once = (room || leaves) && !choice.stays && target_.Has("clusters");
     share(plain_, *alone, 1);
     choice.once = choice.once && choice.ctas == 1;
-    if (const auto [pack, packed] = ChoosePack(model); pack > 1) {
+    const auto [pack, packed] = ChoosePack(model);
+    if (pack > 1) {
       const std::optional<KernelTime> whole = model.TimeOf(packed->form, 1, 1);
-      if (!whole) return choice;
+      if (!whole) return choice;  // it does not fit
       if (whole->ms < (1 - target_.model.split_margin) * choice.ms) {
         choice.ctas = 1;
         choice.pack = pack;
@@ -237,10 +253,50 @@ class Forms::Kept {
       share(*packed, *whole, pack);
       choice.once = choice.once && choice.pack == 1;
     }
+    if (one_role && !alone->uneven)
+      TryOneRole(model, pack > 1 ? *packed : plain_, pack, most, &choice);
     return choice;
   }
 
  private:
+  struct Tiles;
+  // One role in program order, its CTAs side by side, in as many parts as find room.
+  void TryOneRole(Question& model, Tiles& tiles, int64_t pack, int64_t most, SplitChoice* choice) {
+    if (!model.OneRoleMayPay(tiles.form)) return;
+    const int64_t count = model.TilesOf(tiles.form), beside = tiles.form.CtasOfOneRole(target_);
+    const auto fits = [&](int64_t ctas) {
+      const int64_t cluster = std::min(ctas, most);
+      return count * ctas <= beside * SmsOfClusters(target_, CeilDiv(cluster, beside));
+    };
+    std::vector<int64_t> counts = {1};
+    for (int64_t ctas = 2; ctas <= most && fits(ctas); ++ctas)
+      if ((ctas & (ctas - 1)) == 0 || !fits(ctas + 1)) counts.push_back(ctas);
+    const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
+    for (int64_t g = 2; g <= groups && fits(g * most); ++g)
+      if ((g & (g - 1)) == 0 || !fits((g + 1) * most)) counts.push_back(g * most);
+    double best = (1 - target_.model.split_margin) * choice->ms;
+    for (const int64_t ctas : counts) {
+      std::optional<KernelTime> time;
+      if (ctas == 1) {
+        time = model.TimeOf(tiles.form, 1, 1, false, beside);
+      } else if (ctas <= most) {
+        Form* const split = tiles.InParts(ctas, target_);
+        if (split == nullptr) break;
+        time = model.TimeOf(*split, 1, ctas, false, beside);
+      } else if (Divided* const divided = tiles.InGroups(ctas / most, most, target_)) {
+        time = model.TimeOf(*divided, most, beside);
+      }
+      if (!time || time->ms >= best) continue;
+      best = time->ms;
+      choice->in_order = true;
+      choice->ctas = ctas;
+      choice->pack = pack;
+      choice->share_copies = choice->stays = choice->once = false;
+      choice->ms = time->ms;
+      choice->busy = time->busy();
+    }
+  }
+
   // A function, and what becomes of it in parts.
   struct Tiles {
     explicit Tiles(ir::Function fn, std::optional<ir::Function> rows = {})
@@ -337,8 +393,8 @@ Forms::~Forms() = default;
 const ir::Function& Forms::fn() const { return kept_->fn(); }
 const ir::Function* Forms::InParts(int64_t ctas) { return kept_->InParts(ctas); }
 SplitChoice Forms::Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
-                          const ShapeOf& shape_of) {
-  return kept_->Choose(names, row_starts, most, shape_of);
+                          const ShapeOf& shape_of, bool one_role) {
+  return kept_->Choose(names, row_starts, most, shape_of, one_role);
 }
 
 SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
