@@ -88,8 +88,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
   d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
                         "solve:clusters, solve:split=1 … 8, 16, 24 … 128, solve:pack=2, 4, 8 "
-                        "or 16, the last two of sequential, too, or a "
-                        "file like gemm.sched"
+                        "or 16 (sequential:split and :pack, too), or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;
 }
