@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -23,7 +22,6 @@
 #include "ir/lower/widest_product.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
-#include "scheduler/copy_lines.h"
 
 namespace tilec::api {
 
@@ -481,6 +479,8 @@ class Search {
     out.awaits = shape.awaits && !shape.in_order;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);
     out.time.ms *= CutLines(clean, target_);
+    if (const auto at = rated_.find(point); at != rated_.end())
+      out.time.ms *= at->second.form.doubt;
     out.split = split;
     out.pack = with.pack;
     out.lowered = true;

@@ -456,6 +456,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       period.hangs = chained && alone;
       period.units = UnitsBusy(graph);
       period.in_order = InOrder(graph, target);
+      if (chained) period.in_order = period.in_order * target.model.chain_percent / 100;
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
@@ -498,7 +499,12 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       const double turns = static_cast<double>(trips->second) / instances;
       double cycles = static_cast<double>(period.cycles) *
                       (period.chained ? static_cast<double>(model.chained_percent) / 100 : 1);
-      if (shape.in_order) cycles = static_cast<double>(period.in_order);
+      if (shape.in_order) {
+        // CTAs side by side meet as warpgroups of one do.
+        const bool meets = (period.chained || period.hangs) && time.per_sm > 1;
+        cycles = static_cast<double>(period.in_order) *
+                 (meets ? static_cast<double>(model.chained_percent) / 100 : 1);
+      }
       if (const auto turn = outside.turns.find(loop); turn != outside.turns.end())
         cycles = std::max(cycles, turn->second);
       steady += turns * cycles;

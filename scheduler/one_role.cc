@@ -14,8 +14,10 @@ namespace tilec::scheduler {
 
 namespace {
 
-constexpr int64_t kFewTurns = 2;         // of a loop whose ring has little to run ahead of
 constexpr int64_t kRowsOfInstruction = 64;  // in shared memory, of a warpgroup's
+// CTAs of one role on an SM that draw more than one whose copies run ahead. (H200, D 256, two on an
+// SM: 85 us where several roles took 54.)
+constexpr int64_t kChainsThatPay = 3;
 
 // Bytes of a tile that a product reads, rows as whole instructions.
 int64_t BytesOf(const ir::Type& tile) {
@@ -33,6 +35,16 @@ ir::OpId LoadOf(const ir::Function& fn, ir::ValueId value) {
     if (op.kind != ir::OpKind::kTranspose) return {};
     value = op.operands[0];
   }
+}
+
+// Are rows of what its loops load a sector or less?
+bool NarrowRows(const ir::Function& fn, const ir::Target& target) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(), [&](const ir::Op& op) {
+    if (op.kind != ir::OpKind::kLoad) return false;
+    const ir::Type& tile = fn.type(op.results[0]);
+    return tile.rank() == 2 &&
+           tile.shape.back() * ir::ByteSize(tile.dtype) <= target.lowering.narrow_row_bytes;
+  });
 }
 
 }  // namespace
@@ -68,22 +80,37 @@ int64_t CtasOfOneRole(const ir::Function& fn, const ir::Target& target) {
   return target.CtasPerSm(plan.threads(), all, most + outside);
 }
 
-bool OneRoleMayPay(const ir::Function& fn, const ir::Target& target, const ir::WorkCount& work,
-                   const std::vector<LoopPeriod>& loops) {
+std::optional<double> MarginOfOneRole(const ir::Function& fn, const ir::Target& target,
+                                      const ir::WorkCount& work,
+                                      const std::vector<LoopPeriod>& loops, int64_t beside) {
   if (!target.Has("clusters") || work.products.empty() || work.instances == 0 ||
       target.unit().completion == ir::Completion::kAtOnce ||
       ir::InTensorMemory(target.matrix_unit.kind))
-    return false;
+    return std::nullopt;
+  bool few = true, hangs = true, chained = false;
   for (ir::OpId loop : InnermostLoops(fn)) {
     const auto trips = work.trips.find(loop);
     const Span at = fn.ops[loop].at;
     const auto period = std::find_if(loops.begin(), loops.end(), [&](const LoopPeriod& p) {
       return p.at.file == at.file && p.at.begin == at.begin;
     });
-    if (trips == work.trips.end() || period == loops.end()) return false;
-    if (!period->hangs && trips->second > kFewTurns * work.instances) return false;
+    if (trips == work.trips.end() || period == loops.end()) return std::nullopt;
+    few = few && trips->second <= work.instances;
+    hangs = hangs && period->hangs;
+    chained = chained || period->chained || period->hangs;
   }
-  return true;
+  const double margin = target.model.split_margin;
+  if (!few) {
+    if (!hangs || beside < kChainsThatPay) return std::nullopt;
+    return 2 * margin;
+  }
+  // One turn. Alone on its SM such a CTA is no faster than one of several roles; rows of a sector
+  // or less are brought by threads where a role does nothing else.
+  if (work.instances <= target.limits.sms) return std::nullopt;
+  if (chained || NarrowRows(fn, target)) return margin;
+  // Tiles of one turn that CTAs of several roles walk over take longer than is said by that much
+  // (docs/perf_log.md: two to five rounds 1.23 to 1.43 of it, one round and one role 1.17 to 1.2).
+  return -margin;
 }
 
 }  // namespace tilec::scheduler

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/count_work.h"
@@ -20,8 +21,10 @@ namespace tilec::scheduler {
 // by what its products read in shared memory.
 int64_t CtasOfOneRole(const ir::Function& fn, const ir::Target& target);
 
-// Is the form looked at? `loops`: of `fn`, which has products.
-bool OneRoleMayPay(const ir::Function& fn, const ir::Target& target, const ir::WorkCount& work,
-                   const std::vector<LoopPeriod>& loops);
+// Is the form looked at, and how much less must the model say of it than of several roles to be
+// believed? `loops`: of `fn`; `beside`: CtasOfOneRole. Nothing: it is left out.
+std::optional<double> MarginOfOneRole(const ir::Function& fn, const ir::Target& target,
+                                      const ir::WorkCount& work,
+                                      const std::vector<LoopPeriod>& loops, int64_t beside);
 
 }  // namespace tilec::scheduler

@@ -133,10 +133,12 @@ class Question {
     time->ms += whole->ms;
     return time;
   }
-  bool OneRoleMayPay(Form& form) {
+  std::optional<double> MarginOfOneRole(Form& form) {
     const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     const Form::Periods& periods = form.PeriodsAt({}, target_);
-    return periods && scheduler::OneRoleMayPay(form.fn, target_, work, *periods);
+    if (!periods) return std::nullopt;
+    return scheduler::MarginOfOneRole(form.fn, target_, work, *periods,
+                                      form.CtasOfOneRole(target_));
   }
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
@@ -262,7 +264,8 @@ class Forms::Kept {
   struct Tiles;
   // One role in program order, its CTAs side by side, in as many parts as find room.
   void TryOneRole(Question& model, Tiles& tiles, int64_t pack, int64_t most, SplitChoice* choice) {
-    if (!model.OneRoleMayPay(tiles.form)) return;
+    const std::optional<double> margin = model.MarginOfOneRole(tiles.form);
+    if (!margin) return;
     const int64_t count = model.TilesOf(tiles.form), beside = tiles.form.CtasOfOneRole(target_);
     const auto fits = [&](int64_t ctas) {
       const int64_t cluster = std::min(ctas, most);
@@ -274,7 +277,7 @@ class Forms::Kept {
     const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
     for (int64_t g = 2; g <= groups && fits(g * most); ++g)
       if ((g & (g - 1)) == 0 || !fits((g + 1) * most)) counts.push_back(g * most);
-    double best = (1 - target_.model.split_margin) * choice->ms;
+    double best = (1 - *margin) * choice->ms;
     for (const int64_t ctas : counts) {
       std::optional<KernelTime> time;
       if (ctas == 1) {
@@ -292,7 +295,8 @@ class Forms::Kept {
       choice->ctas = ctas;
       choice->pack = pack;
       choice->share_copies = choice->stays = choice->once = false;
-      choice->ms = time->ms;
+      choice->doubt = 1 / (1 - std::max(0.0, *margin));
+      choice->ms = choice->doubt * time->ms;
       choice->busy = time->busy();
     }
   }
@@ -403,20 +407,36 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
   return Forms(fn, target, std::move(loops)).Choose(names, row_starts, most, shape_of);
 }
 
-double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                   const RowStarts& row_starts, int64_t parts) {
+namespace {
+
+std::optional<KernelTime> TimeOfParts(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts, int64_t one_role) {
   const ShapeOf none;
   Question model(fn, target, names, row_starts, none);
   constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
-  std::optional<KernelTime> time;
   if (parts > kCluster) {
     if (const DividedPtr divided = Divide(fn, parts / kCluster, kCluster, target))
-      time = model.TimeOf(*divided, kCluster);
+      return model.TimeOf(*divided, kCluster, one_role);
   } else if (const FormPtr form =
                  parts > 1 ? Split(fn, parts, target) : std::make_unique<Form>(fn)) {
-    time = model.TimeOf(*form, 1, parts);
+    return model.TimeOf(*form, 1, parts, false, one_role);
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                   const RowStarts& row_starts, int64_t parts) {
+  const std::optional<KernelTime> time = TimeOfParts(fn, target, names, row_starts, parts, 0);
   return time ? time->ms : 0;
+}
+
+std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts) {
+  return TimeOfParts(fn, target, names, row_starts, parts, CtasOfOneRole(fn, target));
 }
 
 }  // namespace tilec::scheduler

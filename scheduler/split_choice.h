@@ -32,6 +32,7 @@ struct SplitChoice {
   bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
                       // over tiles brings too much again
   bool in_order = false;  // one role in program order, several CTAs on an SM (one_role.h)
+  double doubt = 1;       // so many times the model's time is taken for the form's
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many
   double whole_flops = 0;       // of products, with edges as whole tiles
@@ -71,5 +72,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
 // What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts);
+// The same where one role does all in program order; nothing: it cannot tell.
+std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts);
 
 }  // namespace tilec::scheduler

@@ -5,10 +5,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "api/machine.h"
 #include "api/schedule_names.h"
 #include "api/split.h"
+#include "ir/passes/pack_rows.h"
+#include "scheduler/split_choice.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {
@@ -112,6 +122,113 @@ TEST_F(InOrderTest, CtasOfOneRoleShareATilesLoop) {
   EXPECT_EQ(std::count_if(warps->ops.begin(), warps->ops.end(),
                           [](const ir::Op& op) { return op.kind == ir::OpKind::kRole; }),
             1);
+}
+
+struct Form {
+  std::string text;
+  bool one_role = false;
+  double us = 0, predicted = 0;
+};
+using Recorded = std::map<std::string, std::vector<Form>>;  // by kernel and sizes
+
+// The times that were measured once (in_order_h200.txt), and what the model says of those forms.
+class RecordedForms : public LibraryTest {
+ protected:
+  static std::string FileOf(const std::string& kernel) {
+    if (kernel == "attention") return "std/attention.tile";
+    if (kernel == "gemm_batched") return "std/matmul_fused.tile";
+    if (kernel == "gemm_e4m3") return "std/matmul_types.tile";
+    return kernel.ends_with("_f16") ? "std/matmul_f16.tile" : "std/matmul.tile";
+  }
+  double Predict(const Call& call, bool one_role, int64_t pack, int64_t parts) {
+    DiagSink diags;
+    const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
+    if (!machine.ok()) return 0;
+    if (!one_role && pack == 1 && parts == 1)
+      return 1e3 * SplitFor(loaded_, signature_, {}, call).ms;
+    auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    if (!fn.ok()) return 0;
+    auto clean = Clean(loaded_, std::move(*fn), PipelineOptions(), diags);
+    if (!clean.ok()) return 0;
+    ir::Function tiles = std::move(clean->fn);
+    if (pack > 1 && ir::PackRows(tiles, pack)) return 0;
+    if (!one_role)
+      return 1e3 * scheduler::TimeInParts(tiles, **machine, NamesOf(call), call.row_starts, parts);
+    const auto time =
+        scheduler::TimeInOrder(tiles, **machine, NamesOf(call), call.row_starts, parts);
+    if (time && std::getenv("DUMP"))
+      std::printf("DUMP %f %f %f %ld %ld %f ", 1e3*time->compute_ms, 1e3*time->memory_ms, time->cycles_per_cta, time->ctas, time->per_sm, time->loop_share);
+    return time ? 1e3 * time->ms : 0;
+  }
+  Recorded Read() {
+    Recorded out;
+    std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/in_order_h200.txt");
+    std::string loaded;
+    for (std::string line; std::getline(file, line);) {
+      if (line.empty() || line[0] == '#') continue;
+      std::istringstream words(line);
+      std::string kernel, form;
+      words >> kernel;
+      if (kernel != loaded) Load(FileOf(kernel).c_str(), kernel.c_str());
+      loaded = kernel;
+      const bool attention = kernel == "attention";
+      std::vector<std::string> names = {"Z", "M", "N", "K", "BM", "BN", "BK"};
+      if (attention) names = {"B", "H", "G", "S", "L", "D", "BQ", "BKV"};
+      Given given;
+      std::string sizes = kernel;
+      for (const std::string& name : names) {
+        int64_t value = 0;
+        words >> value;
+        if (value > 0) given[name] = value;
+        if (name[0] != 'B' || name.size() == 1) sizes += " " + std::to_string(value);
+      }
+      if (attention) given["causal"] = false, given["scale"] = 0.1;
+      int64_t pack = 1, parts = 1;
+      Form point;
+      words >> form >> pack >> parts >> point.us;
+      EXPECT_FALSE(words.fail()) << line;
+      Call call = Of(given);
+      call.row_starts = RowStartsOf(signature_, call.all);
+      point.text = line;
+      point.one_role = form == "one";
+      point.predicted = Predict(call, point.one_role, pack, parts);
+      if (std::getenv("DUMP")) std::printf("P %.2f : %s\n", point.predicted, line.c_str());
+      out[sizes].push_back(point);
+    }
+    return out;
+  }
+};
+
+TEST_F(RecordedForms, TheFormIsNearTheFastest) {
+  double sum = 0, worst = 0;
+  std::vector<double> off;
+  const Recorded recorded = Read();
+  for (const auto& [sizes, forms] : recorded) {
+    const Form *taken = nullptr, *best = nullptr;
+    for (const Form& form : forms) {
+      if (form.predicted <= 0) continue;
+      if (form.one_role) off.push_back(std::abs(std::log(form.predicted / form.us)));
+      if (taken == nullptr || form.predicted < taken->predicted) taken = &form;
+      if (best == nullptr || form.us < best->us) best = &form;
+    }
+    ASSERT_NE(taken, nullptr) << sizes;
+    const double lost = taken->us / best->us - 1;
+    std::printf("%s: said %.1f us, %.0f %% lost; the fastest: %s, said %.1f\n",
+                taken->text.c_str(), taken->predicted, 100 * lost, best->text.c_str(),
+                best->predicted);
+    sum += lost;
+    worst = std::max(worst, lost);
+  }
+  std::sort(off.begin(), off.end());
+  const auto of = [&](double share) {
+    return 100 * std::expm1(off[static_cast<size_t>(share * static_cast<double>(off.size()))]);
+  };
+  std::printf("%zu sizes, %.1f %% lost on average, %.1f %% at the worst; of %zu times in program "
+              "order half within %.0f %%, nine of ten within %.0f %%\n",
+              recorded.size(), 100 * sum / static_cast<double>(recorded.size()), 100 * worst,
+              off.size(), of(0.5), of(0.9));
+  ASSERT_GE(recorded.size(), 40u);
+  EXPECT_LE(sum / static_cast<double>(recorded.size()), 0.1);
 }
 
 }  // namespace
