@@ -16,7 +16,7 @@ namespace tilec::api {
 
 // For a launch that waits: a few, of what the machine has.
 inline int ChoosingThreads() {
-  constexpr int kMost = 8;
+  constexpr int kMost = 16;
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "api/ahead.h"
+#include "api/descent.h"
 #include "api/diagnostics.h"
 #include "api/emitted_periods.h"
 #include "api/schedule_names.h"
@@ -16,18 +18,20 @@
 #include "api/tune_facts.h"
 #include "api/tune_memory.h"
 #include "backend/ptxas.h"
+#include "ir/count_work.h"
 #include "ir/isa.h"
 #include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/widest_product.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
+#include "scheduler/copy_lines.h"
+#include "scheduler/split_choice.h"
 
 namespace tilec::api {
 
 namespace {
 
-constexpr size_t kMostRated = 600;       // points rated by bounds
 constexpr size_t kLowered = 6;           // points that are lowered, besides the default
 constexpr size_t kTried = 20;            // points whose lowering is tried
 constexpr size_t kTriedForFit = 60;      // … while none fits
@@ -37,19 +41,10 @@ constexpr double kWaste = 0.05;          // steps of work done in vain
 constexpr size_t kAsked = 4;             // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;      // … where those and the default spill
 constexpr double kThroughRegisters = 2;  // bounds do not say what taking sums apart costs
-constexpr size_t kStarts = 4;            // of descents, from a grid of round values
-
-using Point = std::vector<size_t>;  // index into each axis
 
 bool IsOpen(const frontend::TuneInfo& tune, const Call& call) {
   return call.statics.count(tune.name) == 0 && !tune.candidates.empty();
 }
-
-struct Axis {
-  std::string name;
-  std::vector<int64_t> values;  // ascending
-  size_t standard = 0;          // the default
-};
 
 class Search {
  public:
@@ -79,8 +74,9 @@ class Search {
     if (!choice.why_not.empty()) return choice;
     Point standard;
     for (const Axis& axis : axes_) standard.push_back(axis.standard);
-    for (const Point& start : Starts(standard))
-      for (const bool backwards : {false, true}) Descend(start, backwards);
+    Descend(
+        axes_, standard, asked_.choosing_threads, [&](const Point& p) { return Rate(p); },
+        [&](const Point& p) { (void)RatingOf(p); });
 
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
@@ -253,6 +249,10 @@ class Search {
     return 1 + target_.model.hanging_share * waste;
   }
 
+  struct Rating {
+    std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
+    scheduler::SplitChoice form;
+  };
   struct Candidate {
     double ms;
     int64_t step;  // of kAsGood above the best
@@ -323,52 +323,6 @@ class Search {
     return "";
   }
 
-  // The default, and the best of all combinations of round values.
-  std::vector<Point> Starts(const Point& standard) {
-    std::vector<Point> grid = {{}};
-    for (const Axis& axis : axes_) {
-      std::vector<Point> next;
-      for (const Point& point : grid)
-        for (size_t i = 0; i < axis.values.size(); ++i) {
-          if (i != axis.standard && !Round(axis.values[i])) continue;
-          next.push_back(point);
-          next.back().push_back(i);
-        }
-      if (next.size() > kMostRated / 2) return {standard};
-      grid = std::move(next);
-    }
-    std::vector<std::pair<double, Point>> rated;
-    for (const Point& point : grid)
-      if (const auto ms = Rate(point); ms && point != standard) rated.emplace_back(*ms, point);
-    std::sort(rated.begin(), rated.end());
-    std::vector<Point> starts = {standard};
-    for (size_t i = 0; i < rated.size() && i < kStarts; ++i) starts.push_back(rated[i].second);
-    return starts;
-  }
-  static bool Round(int64_t value) { return value % 64 == 0 || (value & (value - 1)) == 0; }
-
-  // Along one axis after the other, each looked at from end to end, while that helps. Which one
-  // comes first decides where it ends: of 1536³, rows first never saw columns of 144 beside rows of
-  // 128.
-  void Descend(Point point, bool backwards) {
-    std::optional<double> best = Rate(point);
-    for (bool better = true; better;) {
-      better = false;
-      for (size_t k = 0; k < axes_.size(); ++k) {
-        const size_t a = backwards ? axes_.size() - 1 - k : k;
-        for (size_t i = 0; i < axes_[a].values.size(); ++i) {
-          Point other = point;
-          other[a] = i;
-          const std::optional<double> ms = Rate(other);
-          if (!ms || (best && *ms >= *best)) continue;
-          best = ms;
-          point = other;
-          better = true;
-        }
-      }
-    }
-  }
-
   frontend::Values ValuesOf(const Point& point) const {
     frontend::Values values;
     for (size_t a = 0; a < axes_.size(); ++a) values[axes_[a].name] = axes_[a].values[point[a]];
@@ -411,17 +365,20 @@ class Search {
     const auto seen = rated_.find(point);
     if (seen != rated_.end()) return seen->second.ms;
     if (rated_.size() >= kMostRated) return std::nullopt;
-    Rating& rating = rated_[point];
-    frontend::Values statics;
-    const TuneMemory::Known* known = At(point, &statics);
-    if (known == nullptr || known->forms == nullptr || known->too_wide) return std::nullopt;
-    const bool open = options_.schedule == kSolve;
-    rating.form = known->forms->Choose(
-        names_, call_.row_starts, open ? ir::isa::kPortableClusterCtas : 1,
-        [&](const auto& fn, const auto& work) { return LikelyShape(fn, work, target_); }, open);
-    if (!IsTime(rating.form.ms)) return std::nullopt;
-    rating.ms = rating.form.ms * known->longer;
-    return rating.ms;
+    return (rated_[point] = RatingOf(point)).ms;
+  }
+  // Found by whoever asks first: threads that look ahead, or the search itself.
+  const Rating& RatingOf(const Point& point) const {
+    return ratings_.At(point, [&](Rating& rating) {
+      frontend::Values statics;
+      const TuneMemory::Known* known = At(point, &statics);
+      if (known == nullptr || known->forms == nullptr || known->too_wide) return;
+      const bool open = options_.schedule == kSolve;
+      rating.form = known->forms->Choose(
+          names_, call_.row_starts, open ? ir::isa::kPortableClusterCtas : 1,
+          [&](const auto& fn, const auto& work) { return LikelyShape(fn, work, target_); }, open);
+      if (IsTime(rating.form.ms)) rating.ms = rating.form.ms * known->longer;
+    });
   }
 
   // Least for loops of copies and products alone, and for unequal tiles that CTAs walk over (H200,
@@ -548,11 +505,8 @@ class Search {
   TuneMemory& memory_;
   Bindings names_;
   std::vector<Axis> axes_;
-  struct Rating {
-    std::optional<double> ms;  // nullopt: its facts do not hold, or it does not fit
-    scheduler::SplitChoice form;
-  };
   std::map<Point, Rating> rated_;
+  mutable FoundOnce<Rating, Point> ratings_;  // of those and of what threads looked at ahead
   double least_flops_ = 0;
   std::vector<Candidate> order_;      // what bounds say, the default first …
   size_t next_ = 0;                   // … of which so many were looked at

@@ -19,12 +19,12 @@ namespace tilec::api {
 
 // What is found out by one key is found out once, by whoever asks first; others wait for that one
 // only.
-template <typename T>
+template <typename T, typename Key = std::string>
 class FoundOnce {
  public:
   // `find` fills what is empty.
   template <typename Find>
-  T& At(const std::string& key, const Find& find) {
+  T& At(const Key& key, const Find& find) {
     Entry* entry = nullptr;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -42,7 +42,7 @@ class FoundOnce {
     T found;
   };
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Entry>> entries_;
+  std::map<Key, std::unique_ptr<Entry>> entries_;
 };
 
 // Thread-safe. Must not outlive the machine it was filled with.

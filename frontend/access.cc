@@ -3,9 +3,10 @@
 //
 // A store is a tuple of index functions of the parallel variables. It separates the instances if
 // every variable can be computed back from the tuple: from an index `v`, `c·v + d`, a mixed radix
-// `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. What
-// depends on loaded data cannot be judged here and is left to the interpreter, which sees overlaps
-// when they happen.
+// `v·S + w` with w < S, a pair `v / E`, `v % E`, or `v / E` alone if v takes steps of E. An index
+// of several positions, `i..i + 2`, does so if its values lie that far apart. What depends on
+// loaded data cannot be judged here and is left to the interpreter, which sees overlaps when they
+// happen. Where an `if` says what an index function is (`n.start == 0`), that is known as well.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -17,9 +18,15 @@ namespace tilec::frontend {
 
 namespace {
 
+// A quantity that the place of an access gives, and how many positions from there on it takes.
+struct Place {
+  Poly start;
+  int64_t width = 1;
+};
+
 struct Separation {
   const std::vector<ParallelVar>& parallel;
-  std::vector<Poly> known;            // recoverable quantities
+  std::vector<Place> known;           // recoverable quantities
   std::map<std::string, Expr> atoms;  // of all of them
   std::set<std::string> solved;       // parallel variables, "%p0"
 
@@ -54,11 +61,24 @@ struct Separation {
     return false;
   }
 
+  // Two values of the variable, times the factor, lie `width` apart. A factor that is no number is
+  // taken to be large enough: the interpreter sees where it is not.
+  bool FarApart(const std::string& var, const Poly& factor, int64_t width) const {
+    if (!factor.is_const()) return true;
+    int64_t apart = 0;
+    if (__builtin_mul_overflow(factor.constant(), parallel[VarOf(var)].step, &apart)) return true;
+    return apart >= width || apart <= -width;
+  }
+
   bool Step() {
-    for (const Poly& p : known) {
+    for (const auto& [p, width] : known) {
       const auto unknowns = Unknowns(p);
       if (!unknowns || unknowns->empty()) continue;
-      if (unknowns->size() == 1) return solved.insert(unknowns->begin()->first).second;
+      if (unknowns->size() == 1) {
+        const auto& [var, factor] = *unknowns->begin();
+        if (!FarApart(var, factor, width)) continue;
+        return solved.insert(var).second;
+      }
       // Mixed radix: strides 1, E0, E0·E1, …
       Poly stride;
       stride.terms[{}] = 1;
@@ -66,7 +86,7 @@ struct Separation {
       for (const auto& [name, factor] : *unknowns) left.insert(name);
       while (!left.empty()) {
         const auto digit = std::find_if(left.begin(), left.end(), [&](const std::string& n) {
-          return unknowns->at(n) == stride;
+          return unknowns->at(n) == stride && FarApart(n, stride, width);
         });
         if (digit == left.end()) break;
         const std::optional<Poly> extent = ToPoly(parallel[VarOf(*digit)].extent);
@@ -86,7 +106,7 @@ struct Separation {
 
   // (c·v + d) / E gives v if it is divided by no more than lies between two of its values.
   bool Quotients() {
-    for (const Poly& p : known) {
+    for (const auto& [p, width] : known) {
       const Expr* quotient = nullptr;
       bool other = false;
       for (const auto& [names, factor] : p.terms)
@@ -105,7 +125,8 @@ struct Separation {
       const auto& [var, times] = *unknowns->begin();
       int64_t apart = 0;
       if (__builtin_mul_overflow(times.constant(), parallel[VarOf(var)].step, &apart)) continue;
-      const int64_t by = quotient->args[1].value;
+      int64_t by = 0;
+      if (__builtin_mul_overflow(quotient->args[1].value, width, &by)) continue;
       if (by > 0 && (apart >= by || apart <= -by)) return solved.insert(var).second;
     }
     return false;
@@ -121,14 +142,16 @@ struct Separation {
     };
     for (size_t i = 0; i < known.size(); ++i)
       for (size_t j = 0; j < known.size(); ++j) {
-        const Expr* a = single(known[i]);
-        const Expr* b = single(known[j]);
+        const Expr* a = single(known[i].start);
+        const Expr* b = single(known[j].start);
         if (!a || !b || a->op != Expr::Op::kDiv || b->op != Expr::Op::kMod || a->args != b->args)
           continue;
         if (!HasUnknown(a->args[0])) continue;
         const std::optional<Poly> whole = ToPoly(a->args[0], &atoms);
-        if (!whole || std::find(known.begin(), known.end(), *whole) != known.end()) continue;
-        known.push_back(*whole);
+        if (!whole || std::any_of(known.begin(), known.end(),
+                                  [&](const Place& k) { return k.start == *whole; }))
+          continue;
+        known.push_back({*whole, std::max(known[i].width, known[j].width)});
         return true;
       }
     return false;
@@ -143,15 +166,23 @@ bool HasData(const Expr& e) {
 
 }  // namespace
 
+void Lowerer::Note(Access access) {
+  access.zeros = zeros_;
+  accesses_.push_back(std::move(access));
+}
+
 void Lowerer::CheckStore(const Access& a) {
   Separation s{parallel_, {}, {}, {}};
+  for (const Expr& zero : a.zeros)
+    if (std::optional<Poly> p = ToPoly(zero, &s.atoms)) s.known.push_back({std::move(*p), 1});
   uint64_t deps = 0;
   uint64_t data = 0;  // variables that reach an index through loaded data
   for (const AccessDim& d : a.dims) {
     deps |= d.deps;
     if (d.deps == 0) continue;
     if (d.kind == AccessDim::Kind::kGather || HasData(d.symbol)) data |= d.deps;
-    if (std::optional<Poly> p = ToPoly(d.symbol, &s.atoms)) s.known.push_back(std::move(*p));
+    if (std::optional<Poly> p = ToPoly(d.symbol, &s.atoms))
+      s.known.push_back({std::move(*p), d.size});
   }
   while (s.Step()) {
   }
@@ -166,6 +197,18 @@ void Lowerer::CheckStore(const Access& a) {
           .Label(var.at, fmt::format("`{}` is declared here", var.name))
           .Help(fmt::format("index with `{}`, loop over it with `for` inside, or use `atomic_add`",
                             var.name));
+      return;
+    }
+    const auto wide = std::find_if(a.dims.begin(), a.dims.end(), [&](const AccessDim& d) {
+      return (d.deps & bit) && d.kind == AccessDim::Kind::kRange && d.size > var.step;
+    });
+    if (wide != a.dims.end()) {
+      Report(kStoreOverlap, a.at, tensor,
+             fmt::format("`{}` takes steps of {}, and its ranges of {} positions overlap", var.name,
+                         var.step, wide->size))
+          .Label(wide->at, fmt::format("`{}` reaches the index here", var.name))
+          .Help(fmt::format("let `{0}` take steps of {1}: `parallel {0} in tiles(…, {1})`",
+                            var.name, wide->size));
       return;
     }
     DiagBuilder report =
@@ -186,7 +229,8 @@ bool Lowerer::StandApart(const Access& load, const Access& store) const {
     if (at.deps == 0 || at.key != load.dims[d].key || at.kind == AccessDim::Kind::kGather ||
         HasData(at.symbol))
       continue;
-    if (std::optional<Poly> p = ToPoly(at.symbol, &s.atoms)) s.known.push_back(std::move(*p));
+    if (std::optional<Poly> p = ToPoly(at.symbol, &s.atoms))
+      s.known.push_back({std::move(*p), at.size});
   }
   while (s.Step()) {
   }

@@ -60,6 +60,7 @@ struct Local {
 
 struct ValueFacts {
   bool has_symbol = false;
+  std::optional<Expr> difference;  // of whole numbers that a bool compares by == or !=
   Expr symbol;            // integer scalars
   bool position = false;  // a position in or extent of a tensor: fits i32 by the launch check
   uint64_t deps = 0;      // parallel variables it depends on
@@ -81,6 +82,7 @@ struct Access {
   AccessKind kind = AccessKind::kLoad;
   int tensor = -1;
   std::vector<AccessDim> dims;
+  std::vector<Expr> zeros;  // what the `if`s around it say is 0
   Span at;
 };
 
@@ -192,6 +194,8 @@ class Lowerer {
   void CloseStop();
   Result<> While(const lang::Stmt& stmt, const lang::WhileStmt& s);
   Result<> IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm);
+  void AddZeros(ValueId condition, bool holds);
+  void Note(Access access);
   Result<> Parallel(const lang::Stmt& stmt, const lang::ParallelStmt& s);
   Result<> TopLevel(const lang::KernelItem& kernel);
   Result<LoopRange> Head(lang::ExprId range);
@@ -356,6 +360,7 @@ class Lowerer {
   std::vector<RangeInfo> ranges_;
   std::map<std::string, std::vector<std::pair<ir::BlockId, ValueId>>> cache_;
   std::vector<Access> accesses_;
+  std::vector<Expr> zeros_;  // of the `if`s around what is being lowered
   std::vector<ParallelVar> parallel_;
   std::set<int> stored_;          // tensors written so far
   Indices* positions_ = nullptr;  // of the next index: those of a `+=`, by expression

@@ -237,6 +237,8 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
     const ValueId r = Emit(at, OpKind::kCmp, {ops[0], ops[1]}, Type::Tile(DType::kBool, t.shape),
                            {{"pred", std::string(pred)}});
     facts(r).dims = dims;
+    if (t.shape.empty() && ir::IsInteger(t.dtype) && (op == BinaryOp::kEq || op == BinaryOp::kNe))
+      facts(r).difference = Expr::Make(Expr::Op::kSub, SymbolOf(a), SymbolOf(b));
     return Value(r, at);
   }
   if (op != BinaryOp::kAnd && op != BinaryOp::kOr) {

@@ -415,6 +415,25 @@ Result<Val> Lowerer::Condition(ExprId id) {
   return v;
 }
 
+// What is 0 where a condition holds or does not, of numbers of which every instance has the same
+// but for its place in the grid: `n.start == 0`, and so what such an `if` stores only one n stores.
+void Lowerer::AddZeros(ValueId condition, bool holds) {
+  const ir::Op* op = fn_.def(condition);
+  if (op == nullptr) return;
+  if (op->kind == (holds ? OpKind::kAnd : OpKind::kOr)) {
+    const ValueId left = op->operands[0], right = op->operands[1];
+    AddZeros(left, holds);
+    AddZeros(right, holds);
+    return;
+  }
+  if (op->kind != OpKind::kCmp || op->s("pred") != (holds ? "eq" : "ne")) return;
+  if (!facts(condition).difference) return;
+  const Expr& zero = *facts(condition).difference;
+  for (const std::string& name : NamesIn(zero))
+    if (name.starts_with("%") && !name.starts_with("%p")) return;
+  zeros_.push_back(zero);
+}
+
 Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t arm) {
   if (arm == s.arms.size()) {
     if (s.else_body.valid()) Block(s.else_body);
@@ -440,10 +459,13 @@ Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t 
     const ir::BlockId region = fn_.AddBlock(op);
     fn_.ops[op].regions.push_back(region);
     Push(region);
+    const size_t known = zeros_.size();
+    AddZeros(condition.v, side == 0);
     if (side == 0)
       Block(s.arms[arm].body);
     else
       ok = IfChain(stmt, s, arm + 1).ok();
+    zeros_.resize(known);
     b_.SetSpan(at);
     b_.Yield(CurrentValues(changed));
     Pop();

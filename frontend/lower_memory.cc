@@ -158,7 +158,7 @@ Result<Val> Lowerer::Load(const lang::Expr& e, const lang::IndexExpr& x, int ten
   const ValueId r = Reshaped(e.span, flat, index.shape);
   facts(r).dims = index.names;
   index.access.kind = AccessKind::kLoad;
-  accesses_.push_back(std::move(index.access));
+  Note(std::move(index.access));
   return Value(r, e.span);
 }
 
@@ -195,7 +195,7 @@ Result<> Lowerer::Store(const lang::Expr& target, const lang::IndexExpr& x, cons
   (void)EmitOp(target.span, OpKind::kStore, operands, {},
                {{"modes", index.modes}, {"sizes", index.sizes}});
   index.access.kind = AccessKind::kStore;
-  accesses_.push_back(std::move(index.access));
+  Note(std::move(index.access));
   stored_.insert(tensor);
   return Done();
 }
@@ -246,7 +246,7 @@ Result<Val> Lowerer::Atomic(const lang::Expr& e, const lang::CallExpr& call, boo
                              fetch ? std::vector<Type>{old} : std::vector<Type>{},
                              {{"kind", kind}, {"modes", index.modes}, {"sizes", index.sizes}});
   index.access.kind = AccessKind::kAtomic;
-  accesses_.push_back(std::move(index.access));
+  Note(std::move(index.access));
   stored_.insert(tensor);
   if (!fetch) return Val{};
   const ValueId found = fn_.ops[op].results[0];

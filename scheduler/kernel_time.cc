@@ -385,8 +385,7 @@ class Outside {
 }  // namespace
 
 double CutWarpgroups(const Function& fn, const ir::Target& target) {
-  const std::optional<CutProgram> cut = CutRows(fn, 1, target);
-  return cut ? cut->schedule.warpgroups : 1;
+  return static_cast<double>(ir::MakePlan(fn, target, 0).warpgroups);
 }
 
 int64_t SmsOfClusters(const ir::Target& target, int64_t ctas) {

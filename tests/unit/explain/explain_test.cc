@@ -233,8 +233,9 @@ TEST(Json, SaysWhatTheScheduleSays) {
   EXPECT_EQ(j["verdict"]["kind"], "smallest");
   EXPECT_EQ(j["certificate"]["proof"], "bound");
   for (const Json& op : j["ops"]) {
+    const std::string name = op["name"];
     const auto same = std::find_if(e.schedule.ops.begin(), e.schedule.ops.end(),
-                                   [&](const auto& o) { return o.name == op["name"]; });
+                                   [&](const auto& o) { return o.name == name; });
     ASSERT_NE(same, e.schedule.ops.end());
     EXPECT_EQ(op["cycle"], same->cycle);
     EXPECT_EQ(op["stage"].get<int64_t>() * e.schedule.ii + op["slot"].get<int64_t>(), same->cycle);

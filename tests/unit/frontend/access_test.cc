@@ -55,6 +55,49 @@ TEST(Stores, AffineSeparates) {
   EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "for i in 0..4 { Y[i] = 1 }"), "F155");
 }
 
+TEST(Stores, RangesSeparateWhereTheyDoNotOverlap) {
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[a..a + 2] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[2 * a..2 * a + 2] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[7 - 2 * a..9 - 2 * a] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[2 * a..2 * a + 3] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "Y[a] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "Y[a.start..a.start + 8] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "Y[a.start..a.start + 9] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A, b in 0..B", "Y[a * B + b..a * B + b + 2] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in 0..A", "Y[a / 2..a / 2 + 2] = 1"), "F155");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "Y[a.start / 4..a.start / 4 + 2] = 1"), "");
+  EXPECT_EQ(Codes(kFlat, "a in tiles(A, 8)", "Y[a.start / 4..a.start / 4 + 3] = 1"), "F155");
+  // Another index tells the instances apart.
+  EXPECT_EQ(Codes("Y: out f32[A, P], T: f32[A, B]", "a in 0..A", "Y[a, a..a + 2] = 1"), "");
+}
+
+TEST(Stores, ConditionsLeaveOneInstance) {
+  const char* params = "Y: out f32[M], T: f32[M, N], I: i32[N], s: i32";
+  const char* grid = "m in tiles(M, 8), n in tiles(N, 8)";
+  const auto codes = [&](const std::string& body) { return Codes(params, grid, body); };
+  EXPECT_EQ(codes("if n.start == 0 { Y[m] = 1 }"), "");
+  EXPECT_EQ(codes("if n.start / 8 == s as i64 { Y[m] = 1 }"), "");
+  EXPECT_EQ(codes("if n.start == 0 and m.start >= 0 { Y[m] = 1 }"), "");
+  EXPECT_EQ(codes("if n.start != 0 { Y[m] = 2 } else { Y[m] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start != 0 { let x = 1 } else { Y[m] = 1 }"), "");
+  EXPECT_EQ(codes("if n.start != 8 { Y[m] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start == 0 { } else { Y[m] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start == 0 or m.start == 0 { Y[m] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start == 0 { } Y[m] = 1"), "F155");
+  EXPECT_EQ(codes("for i in 0..N { if n.start == i { Y[m] = 1 } }"), "F155");
+  EXPECT_EQ(codes("if n.start == I[0] { Y[m] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start + m.start == 0 { Y[m] = 1 }"), "");
+  EXPECT_EQ(codes("if n.start + m.start == 0 { Y[0] = 1 }"), "F155");
+  EXPECT_EQ(codes("if n.start == 0 and m.start == 0 { Y[0] = 1 }"), "");
+}
+
+TEST(Loads, RangesThatOverlapBelongToTwo) {
+  const char* params = "Y: inout f32[P, N], X: f32[P, N]";
+  EXPECT_EQ(Codes(params, "i in 0..N", "let r = Y[0, 2 * i..2 * i + 2]\n"
+                  "    Y[1, 2 * i..2 * i + 2] = r"), "");
+  EXPECT_EQ(Codes(params, "i in 0..N", "let r = Y[0, i..i + 2]\n    Y[1, i..i + 2] = r"), "F155");
+}
+
 TEST(Stores, DataIsLeftToTheInterpreter) {
   EXPECT_EQ(Codes("Y: out f32[P, N], X: f32[M, N], I: i32[M]", "m in tiles(M, 8), n in tiles(N, 8)",
                   "Y[I[m], n] = X[m, n]"),

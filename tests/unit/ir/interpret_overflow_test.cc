@@ -80,6 +80,34 @@ TEST(Overflow, ProductsThatMayBeContracted) {
   EXPECT_FALSE(Of(mul, {1e38, 0, 0, 0}).undecided);
 }
 
+// Narrowed to f16, where a number that is known within some bound may overflow.
+const char* kNarrow = R"(%d = dot %a, %one, %start : f32[1, 1]
+    %f = reshape %d : f32[1]
+    %h = cast %f : f16[1]
+    %w = cast %h : f32[1]
+    %r = mul %w, %two : f32[1])";
+
+TEST(Overflow, WhatMayBeInfiniteEitherWayIsUndecided) {
+  // 1e5 within 2e6: no executor's sign is known.
+  EXPECT_TRUE(Of(kNarrow, {1e12, -1e12, 1e5, 0}).undecided);
+  const Result4 always = Of(kNarrow, {1e5, 1e5, 0, 0});
+  EXPECT_FALSE(always.undecided);
+  EXPECT_TRUE(std::isinf(always.value));
+}
+
+// 62000 within 3700 may be above 65520, and none of four perturbed runs is: sampling says nothing.
+TEST(Overflow, SamplingSeesWhatNarrowingMayOverflow) {
+  EXPECT_TRUE(Of(kNarrow, {1.9e9, -1.9e9, 62000, 0}).undecided);
+  EXPECT_FALSE(Of(kNarrow, {1.9e9, -1.9e9, 28000, 0}).undecided);
+  const std::string twice = R"(%d = dot %a, %one, %start : f32[1, 1]
+    %f = reshape %d : f32[1]
+    %h = cast %f : f16[1]
+    %s = add %h, %h : f16[1]
+    %r = cast %s : f32[1])";
+  EXPECT_TRUE(Of(twice, {1e9, -1e9, 31000, 0}).undecided);
+  EXPECT_FALSE(Of(twice, {1e9, -1e9, 14000, 0}).undecided);
+}
+
 Tile Number(double v, float e = 0) {
   Tile t;
   t.shape = {1};

@@ -14,7 +14,8 @@ namespace {
 
 int64_t Least(const Graph& graph, int64_t ii, const SolveOptions& options) {
   int64_t least = INT64_MAX;
-  for (const RoleOffer& offer : Offers(graph, options).Largest())
+  const Offers offers(graph, options);
+  for (const RoleOffer& offer : offers.Largest())
     least = std::min(least, LeastStages(graph, ii, offer));
   return least;
 }
