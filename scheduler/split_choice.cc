@@ -255,8 +255,10 @@ class Forms::Kept {
       share(*packed, *whole, pack);
       choice.once = choice.once && choice.pack == 1;
     }
-    if (one_role && !alone->uneven)
-      TryOneRole(model, pack > 1 ? *packed : plain_, pack, most, &choice);
+    if (one_role && !alone->uneven) {
+      if (pack > 1) TryOneRole(model, *packed, pack, most, &choice);
+      TryOneRole(model, plain_, 1, most, &choice);
+    }
     return choice;
   }
 
@@ -277,7 +279,7 @@ class Forms::Kept {
     const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
     for (int64_t g = 2; g <= groups && fits(g * most); ++g)
       if ((g & (g - 1)) == 0 || !fits((g + 1) * most)) counts.push_back(g * most);
-    double best = (1 - *margin) * choice->ms;
+    double best = choice->in_order ? choice->ms / choice->doubt : (1 - *margin) * choice->ms;
     for (const int64_t ctas : counts) {
       std::optional<KernelTime> time;
       if (ctas == 1) {

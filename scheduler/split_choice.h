@@ -5,8 +5,8 @@
 // the same become rows of one tile (ir/passes/pack_rows.h): where fewer tiles come of it. And
 // whether neighbours should copy for each other what they have in common
 // (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second needs
-// nobody. Either stays and walks over tiles. And whether one role does all in program order, several
-// CTAs of it on an SM (scheduler/one_role.h).
+// nobody. Either stays and walks over tiles. And whether one role does all in program order, and
+// several CTAs of it find room on an SM (scheduler/one_role.h).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
