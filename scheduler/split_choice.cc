@@ -297,7 +297,7 @@ class Forms::Kept {
       choice->ctas = ctas;
       choice->pack = pack;
       choice->share_copies = choice->stays = choice->once = false;
-      choice->doubt = 1 / (1 - std::max(0.0, *margin));
+      choice->doubt = 1 / (1 - *margin);
       choice->ms = choice->doubt * time->ms;
       choice->busy = time->busy();
     }
