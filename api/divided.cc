@@ -28,7 +28,7 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
     for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
     TRY(ir::Function clean, RunSteps(loaded, fn, steps, options, nullptr, diags));
     const int64_t pack =
-        PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
+        PackOf(options.schedule).value_or(ChoosesForm(options.schedule) ? options.pack : 1);
     if (pack > 1) (void)ir::PackRows(clean, pack);  // or it stays as it is
     ir::Division divided;
     const auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
@@ -36,7 +36,9 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
       PipelineOptions of = options;
       of.split = of.pack = 1;
       of.share_copies = of.stays = false;
-      of.schedule = fmt::format("solve:split={}", ir::isa::kPortableClusterCtas);
+      of.schedule =
+          fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
+                      ir::isa::kPortableClusterCtas);
       launches.programs.push_back(
           {std::move(divided.parts), of,
            fmt::format("launch 1 of 2: {} groups of CTAs make parts of each tile",

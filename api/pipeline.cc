@@ -87,7 +87,7 @@ namespace {
 
 compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   compile::Wish wish;
-  wish.solve = options.schedule != "sequential";
+  wish.solve = !IsSequential(options.schedule);
   wish.from_file = loaded.schedule_file >= 0;
   wish.slices = SlicesOf(options.schedule).value_or(0);
   wish.persistent = options.schedule != kOnce;
@@ -97,7 +97,7 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   wish.stays = wish.wants_persistent || (options.stays && options.schedule == "solve");
   wish.split = std::min(SplitOf(options.schedule).value_or(options.split),
                         ir::isa::kPortableClusterCtas);  // more: api/divided.h
-  wish.pack = PackOf(options.schedule).value_or(options.schedule == "solve" ? options.pack : 1);
+  wish.pack = PackOf(options.schedule).value_or(ChoosesForm(options.schedule) ? options.pack : 1);
   return wish;
 }
 

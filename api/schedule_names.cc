@@ -13,24 +13,34 @@ namespace tilec::api {
 
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
-constexpr std::string_view kSplit = "solve:split=", kPack = "solve:pack=", kAlsoSplit = ":split=";
+constexpr std::string_view kSplit = ":split=", kPack = ":pack=";
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
+
+// What stands behind `solve` or `sequential`; empty: it is neither.
+std::string FormIn(const std::string& name) {
+  for (const std::string_view order : {kSolve, kSequential})
+    if (name.rfind(order, 0) == 0) return name.substr(order.size());
+  return "";
+}
 }  // namespace
 
+bool ChoosesForm(const std::string& name) { return name == kSolve || name == kSequential; }
+
 std::optional<int64_t> PackOf(const std::string& name) {
-  if (name.rfind(kPack, 0) != 0) return std::nullopt;
-  const std::string rest = name.substr(kPack.size());
-  const std::string count = rest.substr(0, rest.find(kAlsoSplit));
+  const std::string form = FormIn(name);
+  if (form.rfind(kPack, 0) != 0) return std::nullopt;
+  const std::string rest = form.substr(kPack.size());
+  const std::string count = rest.substr(0, rest.find(kSplit));
   for (int64_t heads = 1; heads <= ir::kMostPacked; heads *= 2)
     if (count == fmt::format("{}", heads)) return heads;
   return std::nullopt;
 }
 
 std::optional<int64_t> SplitOf(const std::string& name) {
-  const size_t also = PackOf(name) ? name.find(kAlsoSplit) : std::string::npos;
-  if (also == std::string::npos && name.rfind(kSplit, 0) != 0) return std::nullopt;
-  const std::string count =
-      name.substr(also == std::string::npos ? kSplit.size() : also + kAlsoSplit.size());
+  const std::string form = FormIn(name);
+  const size_t at = PackOf(name) ? form.find(kSplit) : form.rfind(kSplit, 0);
+  if (at == std::string::npos) return std::nullopt;
+  const std::string count = form.substr(at + kSplit.size());
   for (int64_t ctas = 1; ctas < ir::isa::kPortableClusterCtas; ++ctas)
     if (count == fmt::format("{}", ctas)) return ctas;
   for (int64_t clusters = 1; clusters <= ir::kMostGroups; ++clusters)
@@ -40,8 +50,8 @@ std::optional<int64_t> SplitOf(const std::string& name) {
 
 std::optional<int> SlicesOf(const std::string& name) {
   if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
-  if (SplitOf(name)) return 0;
-  if (PackOf(name) && name.find(kAlsoSplit) == std::string::npos) return 0;
+  if (name == kSequential || SplitOf(name)) return 0;
+  if (PackOf(name) && name.find(kSplit) == std::string::npos) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
   const std::string count = name.substr(kSlices.size());
   return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
@@ -70,7 +80,7 @@ Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags) 
 }
 
 Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
-  if (name == "sequential" || SlicesOf(name) || NamesScheduleFile(name)) return Done();
+  if (SlicesOf(name) || NamesScheduleFile(name)) return Done();
   DiagBuilder d = diags.Report(kUnknownSchedule, Span{}, name);
   const std::string near =
       NearestName(name, {"sequential", "solve", "solve:persistent", "solve:once", "solve:clusters",
@@ -78,8 +88,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
   d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
                         "solve:clusters, solve:split=1 … 8, 16, 24 … 128, solve:pack=2, 4, 8 "
-                        "or 16, or a file "
-                        "like gemm.sched"
+                        "or 16 (sequential:split and :pack, too), or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;
 }

@@ -10,15 +10,22 @@
 
 namespace tilec::api {
 
+inline constexpr std::string_view kSolve = "solve", kSequential = "sequential";
 inline constexpr std::string_view kPersistent = "solve:persistent";  // Persistent CTAs, if possible
 inline constexpr std::string_view kClusters = "solve:clusters";  // of CTAs, where they share a load
 inline constexpr std::string_view kOnce = "solve:once";          // a CTA for every tile
 
-// Row slices that the name asks for: 0 for plain `solve`; nullopt: it is none of the solver's.
+// Row slices that the name asks for: 0 for plain `solve`; nullopt: it is neither of the solver's
+// nor program order.
 std::optional<int> SlicesOf(const std::string& name);
-// CTAs for each tile that the name asks for (`solve:split=N`); 1: one.
+// CTAs for each tile that the name asks for (`solve:split=N`, `sequential:split=N`); 1: one.
 std::optional<int64_t> SplitOf(const std::string& name);
-// Instances whose rows are one tile, of `solve:pack=N`, with or without `:split=N`.
+// Instances whose rows are one tile, of `solve:pack=N` or `sequential:pack=N`, with or without
+// `:split=N`.
 std::optional<int64_t> PackOf(const std::string& name);
+// Does the name leave open what becomes of the grid?
+bool ChoosesForm(const std::string& name);
+// One role in program order?
+inline bool IsSequential(const std::string& name) { return name.rfind(kSequential, 0) == 0; }
 
 }  // namespace tilec::api

@@ -102,12 +102,14 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
     return LikelyShape(f, work, **machine);
   };
   scheduler::SplitChoice choice =
-      forms->Choose(NamesOf(call), call.row_starts, ir::isa::kPortableClusterCtas, shape);
+      forms->Choose(NamesOf(call), call.row_starts, ir::isa::kPortableClusterCtas, shape,
+                    options.tune != "default");
   choice.once = choice.once && options.tune != "default";
   return choice;
 }
 
 std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
+  if (choice.in_order) return std::string(kSequential);
   if (!choice.once) return schedule;
   return std::string(choice.share_copies ? kClusters : kOnce);
 }

@@ -13,6 +13,7 @@
 #include "api/descent.h"
 #include "api/diagnostics.h"
 #include "api/emitted_periods.h"
+#include "api/schedule_names.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
 #include "api/tune_memory.h"
@@ -21,11 +22,9 @@
 #include "ir/isa.h"
 #include "ir/lower/columns_wanted.h"
 #include "ir/lower/filled.h"
-#include "ir/lower/plan.h"
 #include "ir/lower/widest_product.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
-#include "ir/warp_check/rate.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/split_choice.h"
 
@@ -374,11 +373,10 @@ class Search {
       frontend::Values statics;
       const TuneMemory::Known* known = At(point, &statics);
       if (known == nullptr || known->forms == nullptr || known->too_wide) return;
-      const int64_t most = options_.schedule == "solve" ? ir::isa::kPortableClusterCtas : 1;
-      rating.form = known->forms->Choose(names_, call_.row_starts, most,
-                                         [&](const ir::Function& f, const ir::WorkCount& work) {
-                                           return LikelyShape(f, work, target_);
-                                         });
+      const bool open = options_.schedule == kSolve;
+      rating.form = known->forms->Choose(
+          names_, call_.row_starts, open ? ir::isa::kPortableClusterCtas : 1,
+          [&](const auto& fn, const auto& work) { return LikelyShape(fn, work, target_); }, open);
       if (IsTime(rating.form.ms)) rating.ms = rating.form.ms * known->longer;
     });
   }
@@ -433,10 +431,13 @@ class Search {
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_) * asks);
     AdoptEmitted({clean, warps, program->how, asked, AskedFor(warps) < 1}, &*periods);
     auto shape = ShapeOf(warps, target_, names_, copies, LikelyShape(clean, work, target_));
+    shape.in_order = IsSequential(with.schedule);
     if (copies.written <= 1) shape.leaves += StoredByThreads(warps, target_);
-    out.awaits = shape.awaits;
+    out.awaits = shape.awaits && !shape.in_order;
     out.time = scheduler::EstimateTime(clean, target_, work, *periods, shape);
     out.time.ms *= CutLines(clean, target_);
+    if (const auto at = rated_.find(point); at != rated_.end())
+      out.time.ms *= at->second.form.doubt;
     out.split = split;
     out.pack = with.pack;
     out.lowered = true;
@@ -446,10 +447,12 @@ class Search {
   // The form that a point was rated in, by `split` CTAs for each tile.
   PipelineOptions FormOf(const Point& point, int64_t split) const {
     PipelineOptions with = options_;
-    const auto rating = rated_.find(point);
-    with.pack = rating == rated_.end() ? 1 : rating->second.form.pack;
-    with.share_copies = rating != rated_.end() && rating->second.form.share_copies;
     with.split = split;
+    const auto rating = rated_.find(point);
+    if (rating == rated_.end()) return with;
+    with.pack = rating->second.form.pack;
+    with.share_copies = rating->second.form.share_copies;
+    if (rating->second.form.in_order) with.schedule = kSequential;
     return with;
   }
   // The program of a point in one form, or null: it has none, or not in that form.
@@ -458,7 +461,8 @@ class Search {
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr) return nullptr;
     const std::string key =
-        fmt::format("{}{} {} {}", TextOf(statics), with.pack, with.share_copies, with.split);
+        fmt::format("{}{} {} {} {}", TextOf(statics), with.pack, with.share_copies, with.split,
+                    with.schedule);
     const auto find = [&](auto& program) { program = LowerTo(*known, statics, with); };
     return memory_.programs.At(key, find).get();
   }

@@ -24,6 +24,8 @@ using ir::OpKind;
 
 namespace {
 
+constexpr size_t kFewestQuotients = 4;  // by one number, so that its reciprocal pays
+
 const llvm::fltSemantics* Semantics(DType d) {
   switch (d) {
     case DType::kF16: return &llvm::APFloat::IEEEhalf();
@@ -214,24 +216,30 @@ llvm::Value* Emitter::FloatBinary(OpKind kind, llvm::Value* x, llvm::Value* y) {
 }
 
 // x[i] / y[i] in f32. Elements of one row divide by the same number: its reciprocal is taken once,
-// correctly rounded, and each quotient costs two multiplications in place of div.full's reciprocal
-// and scaling. s, a power of two, brings y into [1/2, 1) (or near it where y is subnormal or the
-// largest), so that x·s neither overflows before the quotient does nor is flushed long before it;
-// inf, NaN and 0 come out as in a division. 1.5 ulp. Only beside products, which leave few issue
-// slots: kernels that memory binds gain nothing from it, and need the register.
+// and each quotient costs two multiplications in place of div.full's reciprocal and scaling. s, a
+// power of two, brings y into [1/2, 1) (or near it where y is subnormal or the largest), so that
+// x·s neither overflows before the quotient does nor is flushed long before it; inf, NaN and 0 come
+// out as in a division. 1.5 ulp, the reciprocal correctly rounded beside products; 2 ulp elsewhere.
+//
+// Without products few quotients of a thread cost one multiplication each (OrdinaryQuotients).
+// What many are made of would be held, all of it, in front of the branch.
 Regs Emitter::Quotients(const Regs& x, const Regs& y) {
-  constexpr size_t kFewest = 4;
-  const bool products = HasProducts();
+  constexpr size_t kMostAtOnce = 32;
   struct Divisor {
     size_t uses = 0;
     llvm::Value *scale = nullptr, *reciprocal = nullptr;
   };
   std::map<llvm::Value*, Divisor> divisors;
   for (llvm::Value* v : y) ++divisors[v].uses;
+  const bool shared = std::all_of(divisors.begin(), divisors.end(), [](const auto& of) {
+    return of.second.uses >= kFewestQuotients && !llvm::isa<llvm::Constant>(of.first);
+  });
+  const bool products = HasProducts();
+  if (!products && shared && x.size() <= kMostAtOnce) return OrdinaryQuotients(x, y);
   Regs out;
   for (size_t i = 0; i < x.size(); ++i) {
     Divisor& by = divisors[y[i]];
-    if (!products || by.uses < kFewest) {
+    if (by.uses < kFewestQuotients) {
       out.push_back(CallPtx(b_, PtxInst::kDivFull, {x[i], y[i]}));
       continue;
     }
@@ -241,10 +249,49 @@ Regs Emitter::Quotients(const Regs& x, const Regs& y) {
       llvm::Value* turned = b_.CreateBinaryIntrinsic(
           llvm::Intrinsic::smax, b_.CreateSub(b_.getInt32(253), exponent), b_.getInt32(1));
       by.scale = b_.CreateBitCast(b_.CreateShl(turned, 23), b_.getFloatTy());
-      by.reciprocal =
-          b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), b_.CreateFMul(y[i], by.scale));
+      llvm::Value* scaled = b_.CreateFMul(y[i], by.scale);
+      by.reciprocal = products ? b_.CreateFDiv(llvm::ConstantFP::get(b_.getFloatTy(), 1.0), scaled)
+                               : CallPtx(b_, PtxInst::kRcp, {scaled});
     }
     out.push_back(b_.CreateFMul(b_.CreateFMul(x[i], by.scale), by.reciprocal));
+  }
+  return out;
+}
+
+// Threads of short rows wait for issue slots, not for memory: div.full of 17 elements of a row of
+// 263 was 51 of some 400 instructions. With |y| in [2^-125, 2^125] the reciprocal is a normal
+// number within an ulp, and x·(1/y) over- and underflows where x/y does: 1.5 ulp and no scaling.
+Regs Emitter::OrdinaryQuotients(const Regs& x, const Regs& y) {
+  std::vector<llvm::Value*> divisors;  // in the order of registers
+  for (llvm::Value* v : y)
+    if (std::find(divisors.begin(), divisors.end(), v) == divisors.end()) divisors.push_back(v);
+  llvm::Value* ordinary = nullptr;
+  for (llvm::Value* v : divisors) {
+    llvm::Value* size = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v);
+    ordinary = And(ordinary, b_.CreateAnd(b_.CreateFCmpOGE(size, F32(0x1p-125)),
+                                          b_.CreateFCmpOLE(size, F32(0x1p125))));
+  }
+  llvm::BasicBlock *fast = NewBlock("quotients"), *any = NewBlock("quotients.any"),
+                   *end = NewBlock("quotients.end");
+  b_.CreateCondBr(ordinary, fast, any);
+  b_.SetInsertPoint(any);
+  Regs divided, out;
+  for (size_t i = 0; i < x.size(); ++i)
+    divided.push_back(CallPtx(b_, PtxInst::kDivFull, {x[i], y[i]}));
+  b_.CreateBr(end);
+  b_.SetInsertPoint(fast);
+  std::map<llvm::Value*, llvm::Value*> reciprocals;
+  for (llvm::Value* v : divisors) reciprocals[v] = CallPtx(b_, PtxInst::kRcp, {v});
+  Regs multiplied;
+  for (size_t i = 0; i < x.size(); ++i)
+    multiplied.push_back(b_.CreateFMul(x[i], reciprocals.at(y[i])));
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  for (size_t i = 0; i < x.size(); ++i) {
+    llvm::PHINode* phi = b_.CreatePHI(b_.getFloatTy(), 2);
+    phi->addIncoming(multiplied[i], fast);
+    phi->addIncoming(divided[i], any);
+    out.push_back(phi);
   }
   return out;
 }

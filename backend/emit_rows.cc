@@ -224,12 +224,35 @@ void Emitter::CopyRows(const RowPlace& place, bool out) {
   b_.SetInsertPoint(done);
 }
 
+// Rows of the tile beyond the tensor's last are what fills them, in shared memory: few CTAs have
+// any, and nobody compares when it reads.
+void Emitter::FillRows(const RowPlace& place, llvm::Value* fill) {
+  const int64_t elements = place.run.rows * place.run.columns;
+  llvm::Value* first =
+      b_.CreateAdd(b_.CreateMul(place.inside, I32(place.run.columns)), role_.thread);
+  llvm::BasicBlock *loop = NewBlock("rows.fill"), *turn = NewBlock("rows.fill.turn"),
+                   *done = NewBlock("rows.filled");
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* e = b_.CreatePHI(b_.getInt32Ty(), 2);
+  e->addIncoming(first, before);
+  b_.CreateCondBr(b_.CreateICmpSLT(e, I32(elements)), turn, done);
+  b_.SetInsertPoint(turn);
+  llvm::Value* at = b_.CreateAdd(place.scratch, place.skew);
+  StoreGlobal(b_.CreateAdd(at, b_.CreateMul(e, I32(place.bytes))), 0, nullptr, {fill}, place.dtype,
+              PtxInst::kStShared);
+  e->addIncoming(b_.CreateAdd(e, I32(int64_t{32} * role_.warps)), b_.GetInsertBlock());
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(done);
+}
+
 // Neighbouring elements of a thread, and where they lie in shared memory.
 struct Emitter::RowAccess {
   std::vector<int> regs;
   llvm::Value* address = nullptr;  // i32
   int64_t offset = 0;
-  llvm::Value* when = nullptr;  // i1: they lie inside of the tensor; null: they do
+  llvm::Value* when = nullptr;  // i1: they lie inside of the run; null: they do
 };
 
 std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::ValueId tile) {
@@ -258,9 +281,10 @@ std::vector<Emitter::RowAccess> Emitter::RowAccesses(const RowPlace& place, ir::
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     const MemGroup& group = plan.groups[g];
     llvm::Value* when = nullptr;
-    if (rows) {
+    // Shared memory has room for all rows of the tile, be they inside of the tensor or not.
+    if (rows && group.row + part.max[0] >= place.run.rows) {
       llvm::Value*& row = in_rows[group.row];
-      if (!row) row = b_.CreateICmpSLT(plan.row, b_.CreateSub(place.inside, I32(group.row)));
+      if (!row) row = b_.CreateICmpSLT(plan.row, I32(place.run.rows - group.row));
       when = row;
     }
     if (!rows || group.col + columns_most >= place.run.columns) {
@@ -280,8 +304,9 @@ Result<void> Emitter::EmitLoadRows(const ir::Op& op) {
   const RowPlace place = PlaceOfRows(op);
   RoleBarrier();
   CopyRows(place, false);
-  RoleBarrier();
   llvm::Value* fill = op.i("has_fill") ? Scalar(op.operands.back()) : Zero(type.dtype);
+  if (place.run.row_dim >= 0) FillRows(place, fill);
+  RoleBarrier();
   Regs out(static_cast<size_t>(fn_.layouts[type.layout].regs()), fill);
   for (const RowAccess& a : RowAccesses(place, tile)) {
     const Regs loaded = LoadGlobal(a.address, a.offset, a.when, Regs(a.regs.size(), fill),

@@ -179,6 +179,7 @@ class Emitter {
   llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
   Regs InPairs(ir::OpKind kind, const Regs& x, const Regs& y, ir::DType d);
   Regs Quotients(const Regs& x, const Regs& y);
+  Regs OrdinaryQuotients(const Regs& x, const Regs& y);
   llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // nullptr: no such function for f64.
   bool RoundedAway(ir::ValueId v) const;
@@ -219,6 +220,7 @@ class Emitter {
   RowPlace PlaceOfRows(const ir::Op& op);
   std::vector<RowAccess> RowAccesses(const RowPlace& place, ir::ValueId tile);
   void CopyRows(const RowPlace& place, bool out);
+  void FillRows(const RowPlace& place, llvm::Value* fill);
   Result<void> EmitLoadRows(const ir::Op& op);
   Result<void> EmitStoreRows(const ir::Op& op);
   Regs InsideOrEdge(llvm::Value* inside, const ir::Type& type, const std::function<Regs()>& whole,

@@ -150,7 +150,7 @@ Result<> Line::CleanUp(DiagSink& diags) {
 }
 
 Step<const ir::Function*> Line::ShapeFor(const Strategy& strategy, DiagSink& said) {
-  if (!strategy.roles()) return &tile_;
+  if (!strategy.roles() && strategy.shape == Shape::kOnce) return &tile_;
   auto at = shaped_.find(strategy.shape);
   if (at == shaped_.end()) {
     const bool rows = strategy.shape == Shape::kSplit && loops_;

@@ -54,6 +54,7 @@ class Search {
       wish.lacking = lacking_ = request_.target->registers.beside_scheduled;
     if (fetches_ = ir::Fetches(line_.clean()); fetches_) {
       wish.solve = false;  // program order
+      wish.split = 1;
       if (wish.from_file)
         return diags_.Report(kScheduleFileRefused, Span{}, request_.schedule, kWhyInOrder)
             .Help("leave --schedule out");

@@ -36,6 +36,9 @@ std::vector<Strategy> Candidates(const Wish& wish) {
   };
   if (wish.solve)
     for (const bool guard : {true, false}) add(Order::kSolved, guard, 0);
+  // (Of one role, what the solver is not asked for: CTAs share a tile's loop all the same.)
+  if (!wish.solve && wish.split > 1)
+    all.push_back({Shape::kSplit, wish.split, Order::kProgram, false, 0});
   if (wish.from_file) return all;
   if (wish.solve) {
     for (const Order order : {Order::kSolvedWhole, Order::kSolvedOne})

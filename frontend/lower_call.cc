@@ -2,6 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/builtins.h"
+
+#include "frontend/atomic_names.h"
 #include "frontend/lower.h"
 
 namespace tilec::frontend {
@@ -14,21 +16,6 @@ std::vector<std::string> BuiltinNames() {
   for (const char* s : kSpecials) out.emplace_back(s);
   return out;
 }
-
-namespace {
-
-// One of "atomic_add", "atomic_min", … for the prefix "atomic_".
-bool IsAtomic(const std::string& name, const std::string& prefix = "atomic_") {
-  for (const char* kind : {"add", "min", "max", "and", "or", "xor"})
-    if (name == prefix + kind) return true;
-  return false;
-}
-bool IsFetch(const std::string& name) { return IsAtomic(name, "fetch_"); }
-bool OnlyStatement(const std::string& name) {
-  return IsAtomic(name) || name == "print" || name == "assert" || name == "static_assert";
-}
-
-}  // namespace
 
 Result<std::vector<ExprId>> Lowerer::Positional(const lang::CallExpr& x, size_t min, size_t max,
                                                 const char* takes,
@@ -57,89 +44,6 @@ ExprId Lowerer::NamedArg(const lang::CallExpr& x, std::string_view name) const {
   for (const lang::Arg& arg : x.args)
     if (arg.name && arg.name->text == name) return arg.value;
   return {};
-}
-
-Result<int64_t> Lowerer::Axis(const lang::CallExpr& x, const Val& tile, Span at) {
-  const ExprId id = NamedArg(x, "axis");
-  const int64_t rank = type(tile.v).rank();
-  if (!id.valid()) {
-    if (rank == 1) return int64_t{0};
-    return Report(kArgCount, at, x.callee.text, "`axis = …` for a tile of several dims", "none")
-        .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)));
-  }
-  TRY(int64_t axis, StaticInt(id, "`axis`"));
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank)
-    return Report(kAxisRange, expr(id).span, axis, DescribeVal(tile))
-        .Label(tile.at, fmt::format("this is {}", DescribeVal(tile)))
-        .Help(fmt::format("axes are 0 to {}", rank - 1));
-  return axis;
-}
-
-Result<Val> Lowerer::Reduce(const lang::Expr& e, const lang::CallExpr& x, const char* kind) {
-  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
-  TRY(Val v, TileOrScalar(args[0]));
-  if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span, fmt::format("`{}` reduces a tile; this is a scalar", kind))
-        .Label(v.at, fmt::format("this is {}", DescribeVal(v)));
-  const DType d = type(v.v).dtype;
-  const bool logic = std::string_view(kind) == "any" || std::string_view(kind) == "all";
-  if (logic != (d == DType::kBool)) {
-    DiagBuilder report = Report(kReductionDType, e.span, kind, DescribeVal(v));
-    report.Label(v.at, fmt::format("this is {}", DescribeVal(v)));
-    return report.Help(logic ? "compare first: `any(x != 0)`" : "count with `sum(x as i32, …)`");
-  }
-  if (!logic) TRY_VOID(WantArithmetic(d, kind, v, e.span));
-  auto reduce = [&](ValueId in, int64_t axis) {
-    Type t = type(in);
-    std::vector<std::string> dims = facts(in).dims;
-    t.shape.erase(t.shape.begin() + axis);
-    if (axis < static_cast<int64_t>(dims.size())) dims.erase(dims.begin() + axis);
-    const ValueId r =
-        Emit(e.span, OpKind::kReduce, {in}, t, {{"kind", std::string(kind)}, {"axis", axis}});
-    facts(r).dims = dims;
-    return r;
-  };
-  if (NamedArg(x, "axis").valid()) {
-    TRY(const int64_t axis, Axis(x, v, e.span));
-    return Value(reduce(v.v, axis), e.span);
-  }
-  ValueId r = v.v;
-  while (type(r).rank() > 0) r = reduce(r, type(r).rank() - 1);
-  return Value(r, e.span);
-}
-
-Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
-  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
-  TRY(const Val v, TileOrScalar(args[0]));
-  if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span,
-                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
-  TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
-  TRY(const int64_t axis, Axis(x, v, e.span));
-  Shape shape = type(v.v).shape;
-  std::vector<std::string> dims = facts(v.v).dims;
-  shape.erase(shape.begin() + axis);
-  if (axis < static_cast<int64_t>(dims.size())) dims.erase(dims.begin() + axis);
-  const ValueId r = Emit(e.span, OpKind::kArgReduce, {v.v}, Type::Tile(DType::kI32, shape),
-                         {{"kind", x.callee.text}, {"axis", axis}});
-  facts(r).dims = dims;
-  facts(r).position = true;
-  return Value(r, e.span);
-}
-
-Result<Val> Lowerer::Scan(const lang::Expr& e, const lang::CallExpr& x, const char* kind) {
-  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
-  TRY(const Val v, TileOrScalar(args[0]));
-  if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span,
-                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
-  TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
-  TRY(const int64_t axis, Axis(x, v, e.span));
-  const ValueId r =
-      Emit(e.span, OpKind::kScan, {v.v}, type(v.v), {{"kind", std::string(kind)}, {"axis", axis}});
-  facts(r).dims = facts(v.v).dims;
-  return Value(r, e.span);
 }
 
 Result<Val> Lowerer::Select(const lang::Expr& e, const lang::CallExpr& x) {
@@ -421,84 +325,5 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
 }
 
 // ---- Calls as statements -----------------------------------------------------------------------
-
-Result<> Lowerer::CallStatement(const lang::Expr& e, const lang::CallExpr& x) {
-  const std::string& name = x.callee.text;
-  if (const ItemRef* item = program_.Find(frames_.back().module, name)) {
-    const auto* fn = program_.item(*item).As<lang::FnItem>();
-    if (fn) {
-      TRY_VOID(CallFn(e, x, *item));
-      return Done();
-    }
-  }
-  if (IsAtomic(name)) {
-    TRY_VOID(Atomic(e, x, false));
-    return Done();
-  }
-  if (IsFetch(name))
-    return Report(kCallPlace, e.span, fmt::format("the value of `{}` is not used", name))
-        .Help(fmt::format("write `atomic_{}`, which waits for nothing", name.substr(6)));
-  if (name == "print") return PrintCall(e, x);
-  if (name == "assert") return AssertCall(e, x, false);
-  if (name == "static_assert") return AssertCall(e, x, true);
-  TRY_VOID(Call(e, x));
-  return Report(kCallPlace, e.span, fmt::format("the value of `{}` is not used", name))
-      .Help("give it a name with `let`, or remove it");
-}
-
-Result<> Lowerer::PrintCall(const lang::Expr& e, const lang::CallExpr& x) {
-  std::string text;
-  std::vector<ValueId> operands;
-  for (const lang::Arg& arg : x.args) {
-    if (arg.name) return Report(kArgName, arg.name->span, "print", arg.name->text);
-    Result<Val> v =
-        expr(arg.value).As<lang::StringExpr>() ? Eval(arg.value) : TileOrScalar(arg.value);
-    TRY(const Val value, std::move(v));
-    if (!text.empty() && text.back() != ' ') text += ' ';
-    if (value.kind == Val::Kind::kString) {
-      text += value.text;
-    } else if (value.is_const()) {
-      text += ToText(value.c.value);
-    } else {
-      text += program_.TextOf(arg.span) + " = {}";
-      operands.push_back(value.v);
-    }
-  }
-  (void)EmitOp(e.span, OpKind::kPrint, operands, {}, {{"text", text}});
-  return Done();
-}
-
-Result<> Lowerer::AssertCall(const lang::Expr& e, const lang::CallExpr& x, bool is_static) {
-  TRY(const std::vector<ExprId> args, Positional(x, 1, 2, "a condition and a text"));
-  TRY(const Val c, TileOrScalar(args[0]));
-  std::string text = program_.TextOf(expr(args[0]).span);
-  if (args.size() == 2) {
-    TRY(const Val message, Eval(args[1]));
-    if (message.kind != Val::Kind::kString)
-      return Report(kArgKind, message.at,
-                    fmt::format("the second argument of `{}` is a text", x.callee.text));
-    text = message.text;
-  }
-  const bool is_bool = c.is_const() ? c.c.is_bool() : type(c.v).dtype == DType::kBool;
-  if (!is_bool) return Report(kConditionKind, c.at, DescribeVal(c)).Help("compare it: `x != 0`");
-  if (is_static && !c.is_const())
-    return Report(kNotStatic, c.at, "the condition of static_assert")
-        .Help("`assert(…)` checks it when the kernel runs");
-  if (c.is_const()) {
-    if (c.c.as_bool()) return Done();
-    DiagBuilder report = Report(kStaticAssertFailed, e.span, text);
-    std::string with;
-    CollectNames(ast(), args[0], [&](const std::string& name, Span) {
-      const Local* local = Lookup(name);
-      if (local && local->val.is_const())
-        with +=
-            fmt::format("{}{} = {}", with.empty() ? "" : ", ", name, ToText(local->val.c.value));
-    });
-    if (!with.empty()) report.Note(with);
-    return report;
-  }
-  (void)EmitOp(e.span, OpKind::kAssert, {c.v}, {}, {{"message", text}});
-  return Done();
-}
 
 }  // namespace tilec::frontend

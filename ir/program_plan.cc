@@ -7,7 +7,7 @@ namespace tilec::ir {
 
 bool ProgramPlan::KeepsUntilRead(OpId load) const {
   const auto it = tiles.loads.find(load);
-  return it != tiles.loads.end() && it->second.tma && it->second.kept && !site_of.count(load);
+  return it != tiles.loads.end() && it->second.buffer && it->second.kept && !site_of.count(load);
 }
 
 int ProgramPlan::load_warps() const {

@@ -8,6 +8,30 @@
 
 namespace tilec::ir::verify_internal {
 
+// Panels of a map are whole: of rows that end amid one, a copy of several is in front of it.
+bool Verifier::CheckPanels(const Op& op, const TensorMapInfo& map, size_t first) {
+  const Param* p = fn_.param(map.tensor);
+  const int64_t extent = p->dims[static_cast<size_t>(map.dims[0])].value;
+  if (extent % map.panel == 0) return true;
+  const ValueId at = op.operands[first];
+  int64_t start = 0;
+  const Op* sum = fn_.def(at);
+  const bool two = sum && sum->kind == OpKind::kAdd;
+  for (const ValueId v : two ? sum->operands : std::vector<ValueId>{at}) {
+    const int64_t* part = IntConstantOf(fn_, v);
+    if (!part)
+      return Fail(kVerifyForm, op,
+                  fmt::format("panels of {} from a place that is not known, in a dim of {}",
+                              map.panel, extent));
+    start += *part;
+  }
+  const int64_t end = start + map.panel * map.box.back();
+  return (start >= 0 && start % map.panel == 0 && end <= extent) ||
+         Fail(kVerifyForm, op,
+              fmt::format("panels of {} from {} to {}, in a dim of {}", map.panel, start, end,
+                          extent));
+}
+
 bool Verifier::CheckTma(const Op& op, const Scope& scope) {
   if (!scope.in_elect) return Fail(kVerifyLevel, op, "it stands outside an elect");
   const bool load = op.kind == OpKind::kTmaLoad;
@@ -34,6 +58,7 @@ bool Verifier::CheckTma(const Op& op, const Scope& scope) {
     if (!IsScalar(op, next, DType::kI64))
       return Fail(kVerifyType, op, fmt::format("coordinate {} is not an i64", i));
   if (!CheckSlot(op, next)) return false;
+  if (map.panel && !CheckPanels(op, map, load ? 2 : 1)) return false;
   int64_t bytes = ByteSize(smem.dtype);
   for (int64_t b : map.box) bytes *= b;
   const int64_t offset = op.i("offset");

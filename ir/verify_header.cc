@@ -58,7 +58,7 @@ bool Verifier::CheckMap(size_t index) {
       return FailHeader(p->at, fmt::format("{} has a box extent of {}", which, b));
   if (m.panel) {
     const Expr& extent = p->dims[static_cast<size_t>(m.dims[0])];
-    if (m.box[0] != m.panel || !extent.is_const() || extent.value % m.panel != 0)
+    if (m.box[0] != m.panel || !extent.is_const() || extent.value < m.panel)
       return FailHeader(p->at, fmt::format("{} has panels of {} with a box of {}, in a dim of {}",
                                            which, m.panel, m.box[0], ToText(extent)));
   }

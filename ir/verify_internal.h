@@ -105,6 +105,7 @@ class Verifier {
   bool CheckPair(const Op& op);
   bool CheckMbar(const Op& op);
   bool CheckTma(const Op& op, const Scope& scope);
+  bool CheckPanels(const Op& op, const TensorMapInfo& map, size_t first);
   bool CheckCpLoad(const Op& op, const Scope& scope);
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);

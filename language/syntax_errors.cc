@@ -6,17 +6,14 @@
 // message: what was expected, what was found.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <initializer_list>
-
 #include "language/diagnostics.h"
+#include "language/expected.h"
 #include "language/parse_state.h"
 #include "support/nearest.h"
 
 namespace tilec::language::internal {
-namespace {
 
-using K = TokenKind;
+namespace {
 
 // Words of other languages, where a statement or an item begins.
 struct ForeignWordRow {
@@ -46,70 +43,6 @@ constexpr ForeignWordRow kForeignWords[] = {
     {"switch", "write `if c { ... } else if d { ... }`"},
     {"match", "write `if c { ... } else if d { ... }`"},
 };
-
-class Expected {
- public:
-  explicit Expected(const std::vector<K>& kinds) {
-    for (K k : kinds) has_[static_cast<int>(k)] = true;
-  }
-  bool Has(K k) const { return has_[static_cast<int>(k)]; }
-  bool Only(std::initializer_list<K> kinds) const {
-    Expected copy = *this;
-    copy.Drop(kinds);
-    return !std::ranges::any_of(copy.has_, [](bool b) { return b; });
-  }
-  void Drop(std::initializer_list<K> kinds) {
-    for (K k : kinds) has_[static_cast<int>(k)] = false;
-  }
-  bool Statement() const { return Has(K::kLet) && Has(K::kFor); }
-  bool Items() const { return Has(K::kKernel) && Has(K::kImport); }
-  bool Operand() const { return Has(K::kInt); }
-  bool Operator() const { return Has(K::kPlus) && Has(K::kAt); }
-
- private:
-  bool has_[std::size(kTokens)] = {};
-};
-
-constexpr std::initializer_list<K> kSoftWords = {K::kName,    K::kOut,  K::kInOut,   K::kStep,
-                                                 K::kStrided, K::kTest, K::kOptional};
-constexpr std::initializer_list<K> kOperandStarts = {
-    K::kInt, K::kFloat, K::kString, K::kTrue, K::kFalse, K::kMinus, K::kNot, K::kIf, K::kLParen};
-constexpr std::initializer_list<K> kStatementStarts = {
-    K::kTune, K::kLet,   K::kVar, K::kReturn, K::kBreak,       K::kParallel,
-    K::kFor,  K::kWhile, K::kIf,  K::kEnd,    K::kHashBracket, K::kWhere};
-constexpr std::initializer_list<K> kItemStarts = {K::kImport, K::kKernel,      K::kFn,  K::kConst,
-                                                  K::kTest,   K::kHashBracket, K::kEnd, K::kEof};
-constexpr std::initializer_list<K> kOperators = {
-    K::kOr,        K::kAnd, K::kEqEq,   K::kNotEq,    K::kLess,  K::kLessEq, K::kGreater,
-    K::kGreaterEq, K::kIn,  K::kDotDot, K::kPlus,     K::kMinus, K::kStar,   K::kSlash,
-    K::kPercent,   K::kAt,  K::kAs,     K::kLBracket, K::kDot,   K::kLParen};
-constexpr std::initializer_list<K> kAssigns = {K::kAssign, K::kAddAssign, K::kSubAssign,
-                                               K::kMulAssign, K::kDivAssign};
-
-bool ClosesBracket(K k) { return k == K::kRParen || k == K::kRBracket || k == K::kRBrace; }
-bool OpensBracket(K k) {
-  return k == K::kLParen || k == K::kLBracket || k == K::kLBrace || k == K::kHashBracket;
-}
-// The table has a description, not a spelling.
-bool IsDescribed(K k) {
-  const TokenClass c = InfoOf(k).token_class;
-  return c == TokenClass::kLayout || c == TokenClass::kValue;
-}
-bool IsKeyword(K k) { return InfoOf(k).token_class == TokenClass::kKeyword; }
-bool IsBinary(K k) {
-  return std::ranges::find(kOperators, k) != kOperators.end() && k != K::kLParen &&
-         k != K::kLBracket;
-}
-bool EndsStatement(K k) { return k == K::kEnd || k == K::kEof || k == K::kRBrace; }
-
-std::string JoinWords(const std::vector<std::string>& words) {
-  std::string out;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
-    out += words[i];
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -217,8 +150,14 @@ void ParseState::Unexpected(const SyntaxError& error) {
                                      Describe(error.lookahead));
   if (token.kind == K::kEnd && previous.kind == K::kName && expected.Only({K::kLBrace}))
     report.Help("write `{` after it");
-  if (expected.Only({K::kLParen}) || expected.Only({K::kLParen, K::kLess}) ||
-      expected.Only({K::kLParen, K::kLess, K::kAssign}))
+  if (previous.kind == K::kReturn && EndsStatement(token.kind))
+    report.Help(
+        "`return` ends a `fn` with its value; to leave out the rest of a kernel, write "
+        "`if c { ... }` around it");
+  if (previous.kind == K::kName && Text(previous) == "expect" && expected.Has(K::kLParen))
+    report.Help("`expect` stands behind a call: `gemm(M = 64, N = 64) expect gemm_plainly`");
+  else if (expected.Only({K::kLParen}) || expected.Only({K::kLParen, K::kLess}) ||
+           expected.Only({K::kLParen, K::kLess, K::kAssign}))
     report.Help("parameters and arguments stand in round brackets: `(x: f32)`, `()`");
   if (token.kind == K::kWhere && expected.Operand())
     report.Help("to choose element by element, write `select(c, a, b)`");

@@ -168,6 +168,24 @@ bool Chained(const Graph& graph, int tensor) {
   return false;
 }
 
+// A turn of one role in program order: each product waits for the copies that it reads, which come
+// from memory, and nothing else runs meanwhile.
+int64_t InOrder(const Graph& graph, const ir::Target& target) {
+  int64_t waits = 0, latency = 0;
+  for (size_t v = 0; v < graph.ops.size(); ++v) {
+    if (graph.ops[v].variable_latency) {
+      latency = std::max(latency, graph.ops[v].latency);
+      continue;
+    }
+    waits += std::any_of(graph.edges.begin(), graph.edges.end(), [&](const GraphEdge& e) {
+      return static_cast<size_t>(e.to) == v && e.distance == 0 &&
+             graph.ops[static_cast<size_t>(e.from)].variable_latency;
+    });
+  }
+  return Length(graph) + std::max<int64_t>(0, waits - 1) * latency +
+         waits * target.model.memory_cycles;
+}
+
 // An iteration of one compute role where products are complete at once. Warpgroups in step multiply
 // together, and nothing else runs meanwhile; in turns each is held up as ir/warp_check/rate.h says.
 int64_t AtOnce(const Graph& graph, const ir::Target& target, int64_t warpgroups, bool turns) {
@@ -434,6 +452,10 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       period.chained = chained && !alone;
+      period.hangs = chained && alone;
+      period.units = UnitsBusy(graph);
+      period.in_order = InOrder(graph, target);
+      if (chained) period.in_order = period.in_order * target.model.chain_percent / 100;
       if (cut->at_once)
         period.cycles =
             std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
@@ -459,7 +481,8 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const ir::TargetModel& model = target.model;
   const Outside outside(fn, target, work, shape);
   const double instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  const int64_t sms = SmsOfClusters(target, shape.cluster);
+  const int64_t each = shape.in_order ? CeilDiv(shape.cluster, shape.per_sm) : shape.cluster;
+  const int64_t sms = SmsOfClusters(target, each);
   const double khz = 1e3 * static_cast<double>(target.limits.clock_mhz);
   time.ctas = shape.ctas > 0 ? shape.ctas : std::max<int64_t>(1, work.instances);
   time.per_sm = std::clamp<int64_t>(shape.per_sm, 1, CeilDiv(time.ctas, sms));
@@ -475,14 +498,20 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
       const double turns = static_cast<double>(trips->second) / instances;
       double cycles = static_cast<double>(period.cycles) *
                       (period.chained ? static_cast<double>(model.chained_percent) / 100 : 1);
+      if (shape.in_order) {
+        // CTAs side by side meet as warpgroups of one do.
+        const bool meets = (period.chained || period.hangs) && time.per_sm > 1;
+        cycles = static_cast<double>(period.in_order) *
+                 (meets ? static_cast<double>(model.chained_percent) / 100 : 1);
+      }
       if (const auto turn = outside.turns.find(loop); turn != outside.turns.end())
         cycles = std::max(cycles, turn->second);
       steady += turns * cycles;
       const double most = entries * static_cast<double>(work.most.at(loop));
       longest += std::max(turns, most) * cycles;
-      busy += turns * static_cast<double>(period.busy);
+      busy += turns * static_cast<double>(shape.in_order ? period.units : period.busy);
       hot += turns * static_cast<double>(period.hot);
-      fill += entries * static_cast<double>(period.fill);
+      if (!shape.in_order) fill += entries * static_cast<double>(period.fill);
     }
   }
   // CTAs that share a tile are as slow as that of them which has the most turns.
@@ -515,7 +544,13 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
                 100;
   const auto slower = [&](double active) { return std::max(1.0, active * heat / cool); };
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
-  time.compute_ms = per_round / khz * (whole * slower(1) + (rounds - whole) * slower(rest));
+  // CTAs side by side share an SM's units: the last of them have more of those for themselves.
+  const double beside_last = std::ceil(rest * beside - 1e-9);
+  const double last_round =
+      shape.in_order ? std::max(time.cycles_per_cta, beside_last * tiles * busy) / tiles
+                     : per_round;
+  time.compute_ms = (per_round * whole * slower(1) + last_round * (rounds - whole) * slower(rest)) /
+                    khz;
   // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
   // is done before the longest is.
   time.uneven = longest > 1.05 * steady;
@@ -531,14 +566,15 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   double ms_of_byte = 0;  // while every SM has work
   if (const double gbs = static_cast<double>(target.limits.memory_gbs); gbs > 0)
     ms_of_byte = 1e-6 / (model.memory_share * gbs);
-  const double fewer = rest / (1 - model.fewer_share * (1 - rest));  // of a round of all SMs
+  const double awake = shape.in_order ? std::min(1.0, rest * beside) : rest;  // of the SMs
+  const double fewer = rest / (1 - model.fewer_share * (1 - awake));  // of a round of all SMs
   const double bytes = work.least_bytes + (shape.written - 1) * work.stored_bytes;
   const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : bytes);
   const double asked = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
   time.memory_ms = asked * (whole + fewer) / full;
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
   const double all = std::max(per_round / khz * slower(1), asked / full);
-  const double few = std::max(per_round / khz * slower(rest), asked * fewer / full);
+  const double few = std::max(last_round / khz * slower(rest), asked * fewer / full);
   double binding = time.uneven ? std::max(time.compute_ms, time.memory_ms)
                                : whole * all + (rounds - whole) * few;
   // CTAs that share a tile's loop end and begin together, and nobody copies between their waves, if
@@ -546,9 +582,10 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   if (outside.combines && rounds > 1 && time.per_sm == 1)
     binding =
         std::max(binding, time.memory_ms + (rounds - 1) * (start + fill + outside.cycles) / khz);
-  const auto first = static_cast<double>(std::min(time.ctas, sms));
+  const auto first =
+      static_cast<double>(std::min(time.ctas, sms * (shape.in_order ? time.per_sm : 1)));
   time.ms = model.launch_ms + first * model.cta_ms + binding +
-            (shape.awaits ? 1 / beside : model.uncovered_share) *
+            (shape.awaits && !shape.in_order ? 1 / beside : model.uncovered_share) *
                 std::min(time.compute_ms, moved * (whole + fewer) / full);
   return time;
 }

@@ -32,6 +32,9 @@ struct LoopPeriod {
   int64_t hot = 0;    // of them the unit works that the clock depends on
   int64_t least = 0;  // that a turn of products takes however small its tiles are
   bool chained = false;  // several warpgroups make products of what comes of others
+  bool hangs = false;    // one warpgroup does: a turn is as long as its chain
+  int64_t in_order = 0;  // of one role that does all in program order and awaits its own copies
+  int64_t units = 0;     // that its busiest unit works, which CTAs side by side share
 };
 
 // Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
@@ -67,6 +70,7 @@ struct LaunchShape {
   double leaves = 0;      // cycles more than its bytes say until an instance is stored
   double warpgroups = 0;  // CutWarpgroups, where that is known
   bool awaits = false;    // each turn waits for its own copies: other CTAs alone cover them
+  bool in_order = false;  // one role does all in program order (scheduler/one_role.h)
 };
 
 struct KernelTime {

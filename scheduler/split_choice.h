@@ -5,7 +5,8 @@
 // the same become rows of one tile (ir/passes/pack_rows.h): where fewer tiles come of it. And
 // whether neighbours should copy for each other what they have in common
 // (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second needs
-// nobody. Either stays and walks over tiles.
+// nobody. Either stays and walks over tiles. And whether one role does all in program order, and
+// several CTAs of it find room on an SM (scheduler/one_role.h).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,6 +31,8 @@ struct SplitChoice {
   bool stays = false;         // tiles take unequally long, and CTAs that walk over them gain
   bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
                       // over tiles brings too much again
+  bool in_order = false;  // one role in program order, several CTAs on an SM (one_role.h)
+  double doubt = 1;       // so many times the model's time is taken for the form's
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many
   double whole_flops = 0;       // of products, with edges as whole tiles
@@ -50,9 +53,9 @@ class Forms {
   const ir::Function& fn() const;
   // With a tile's turns dealt out to so many CTAs; null: they cannot be.
   const ir::Function* InParts(int64_t ctas);
-  // As ChooseSplit.
+  // As ChooseSplit. `one_role`: may one role do all?
   SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
-                     const ShapeOf& shape_of);
+                     const ShapeOf& shape_of, bool one_role = false);
 
  private:
   class Kept;
@@ -69,5 +72,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
 // What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts);
+// The same where one role does all in program order; nothing: it cannot tell.
+std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts);
 
 }  // namespace tilec::scheduler

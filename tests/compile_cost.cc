@@ -3,14 +3,15 @@
 // Processor time, so that a busy machine changes little.
 //
 //   compile_cost [--points=N] [--most=MS] [--quiet] [--hashes] [--stages] [--solved=FILE]
-//                [--target=MACHINE] FILE…
+//                [--target=MACHINE] [--only=TEXT] FILE…
 //
 // `--points`: how many points of each space beside the defaults, drawn with one seed. `--most`: a
 // compilation that takes longer is a failure. `--hashes`: a hash of the PTX on every line, so that
 // two compilers can be compared where nothing is kept. `--stages`: how many programs were emitted,
 // and the stages that took a tenth of the time or more. `--solved`: what the solver found, anew in
 // every compilation, and what each question cost, so that the answers of two solvers can be
-// compared; the hash is the one of tests/replay/solutions.txt.
+// compared; the hash is the one of tests/replay/solutions.txt. `--only`: the calls that have TEXT
+// in their line, for a look at one of them (`perf record`).
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
@@ -80,7 +81,7 @@ struct Settings {
   int points = 0;
   double most = 1e9;
   bool quiet = false, hashes = false, stages = false;
-  std::string target, solved;
+  std::string target, solved, only;
   std::vector<std::string> files;
 };
 
@@ -90,6 +91,7 @@ class Costs {
 
   Result<bool> Visit(const api::Loaded& loaded, const frontend::TestCallInfo& call,
                      const std::string& schedule, DiagSink& diags) {
+    if (CallText(call).find(settings_.only) == std::string::npos) return true;
     TRY(const frontend::Signature signature,
         frontend::SignatureOf(*loaded.program, call.kernel, diags));
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
@@ -184,6 +186,8 @@ int Main(int argc, char** argv) {
       s.points = std::atoi(text);
     else if (const char* text = value("most"))
       s.most = std::atof(text);
+    else if (const char* text = value("only"))
+      s.only = text;
     else if (const char* text = value("target"))
       s.target = text;
     else if (const char* text = value("solved"))

@@ -6,13 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/source_tree.h"
@@ -47,90 +44,6 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
 
 // Files longer than kMaxFileLines, with what they have today. Entries may only go or get smaller.
 const std::map<std::string, int> kLongFiles = {};
-
-struct BannedWord {
-  std::string_view word;
-  std::string_view why;
-  std::vector<std::string_view> allowed;  // path prefixes
-};
-
-// Spelled in pieces where this file itself would be found.
-const std::vector<BannedWord> kBanned = {
-    {"FIX"
-     "ME",
-     "finish it or write it into docs/annoyances.md",
-     {}},
-    {"TO"
-     "DO",
-     "finish it or write it into docs/annoyances.md",
-     {}},
-    {"XX"
-     "X",
-     "finish it or write it into docs/annoyances.md",
-     {}},
-    {"get"
-     "env",
-     "switches are flags; tests may read UPDATE_GOLDEN and TILEC_DEVICE",
-     {"tests/", "tools/", "bench/", "api/environment."}},
-    {"std::"
-     "cout",
-     "print through fmt in tools/ only",
-     {"tests/", "bench/"}},
-    {"#include <io"
-     "stream>",
-     "static initialisers and slow builds",
-     {"tests/"}},
-    {"#include <re"
-     "gex>",
-     "slow to build and to run",
-     {"tests/plan/edits_test.cc"}},  // edits texts as a person with an editor would
-    {"using name"
-     "space std",
-     "names in full",
-     {}},
-    {"#if"
-     " 0",
-     "dead code",
-     {}},
-};
-
-// An architecture's name in code: passes ask a target for features and limits.
-const std::vector<std::string_view> kMayNameArchitectures = {
-    "ir/machines/",   "tests/", "tools/", "bench/",   "examples/",  "backend/",
-    "runtime/",       "sass/",  "api/",   "include/", "calibrate/", "ir/target_read.cc",
-    "ir/features.def"};
-
-// A matrix unit's name: everything else asks ir/matrix_unit.h. Per name, who may say it and why.
-struct UnitName {
-  std::string_view name;  // in lower case
-  std::vector<std::string_view> allowed;
-};
-const std::vector<UnitName> kUnitNames = {
-    {"wgmma",
-     {"ir/matrix_units.def",                            // its row
-      "ir/matrix_unit.h",                               // what a warp op that says nothing means
-      "ir/machines/",                                   // which machine has it
-      "ir/lower/issue_groups.cc",                       // its issue and wait
-      "backend/emit_wgmma.cc",                          // its instructions
-      "backend/emit_mma.cc",                            // the choice of a unit's file
-      "backend/emitter.h",                              // declares what these two define
-      "backend/ptx_insts.def",                          // the rows of its instructions
-      "backend/nvptx.cc", "backend/architectures.def",  // the .version that has them
-      "backend/ptxas.h"}},                              // the assembler's remarks about them
-    {"mma.sync",
-     {"ir/machines/", "ir/features.def", "ir/matrix_units.def", "ir/lower/issue_at_once.cc",
-      "ir/target_read.cc",  // an example in a message
-      "backend/architectures.def", "backend/emit_mma_s", "backend/ptx_insts.def"}},
-    {"mmasync",
-     {"ir/matrix_units.def", "backend/emit_mma_sync.cc", "backend/emit_mma.cc", "backend/emitter.h",
-      "backend/ptx_insts.def"}},
-    {"ldmatrix",
-     {"ir/matrix_units.def", "ir/machines/",  // loads by threads cost what it costs
-      "backend/emit_mma_sync.cc", "backend/ptx_insts.def"}},
-    {"tcgen05",
-     {"ir/features.def", "ir/matrix_units.def", "ir/machines/", "ir/lower/issue_by_barrier.cc",
-      "backend/emit_mma.cc", "backend/emit_tcgen05", "backend/ptx_insts.def"}},
-};
 
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
 
@@ -244,54 +157,6 @@ TEST(Tidy, LinesFit) {
   }
 }
 
-TEST(Tidy, NoBannedWords) {
-  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"}))
-    for (size_t i = 0; i < file.lines.size(); ++i)
-      for (const BannedWord& banned : kBanned)
-        EXPECT_TRUE(!ContainsWord(file.lines[i], banned.word) ||
-                    StartsWithAny(file.path, banned.allowed))
-            << Place(file.path, i) << ": `" << banned.word << "`: " << banned.why;
-}
-
-TEST(Tidy, ArchitecturesAreNamedInFewPlaces) {
-  for (const SourceFile& file : Sources({".cc", ".h", ".re", ".yy", ".def"})) {
-    if (StartsWithAny(file.path, kMayNameArchitectures)) continue;
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      const size_t at = file.lines[i].find("sm_");
-      const bool named = at != std::string::npos && at + 3 < file.lines[i].size() &&
-                         std::isdigit(static_cast<unsigned char>(file.lines[i][at + 3]));
-      EXPECT_FALSE(named) << Place(file.path, i) << ": ask the target for a feature or a limit";
-    }
-  }
-}
-
-TEST(Tidy, MatrixUnitsAreNamedInTheirFiles) {
-  const std::vector<std::string_view> folders = {"api/",    "backend/", "certify/",   "compile/",
-                                                 "editor/", "explain/", "frontend/",  "language/",
-                                                 "ir/",     "prove/",   "scheduler/", "tools/"};
-  std::set<std::pair<std::string_view, std::string_view>> used;
-  for (const SourceFile& file : Sources({".cc", ".h", ".def", ".toml"})) {
-    if (!StartsWithAny(file.path, folders)) continue;
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      std::string line = file.lines[i];
-      std::transform(line.begin(), line.end(), line.begin(),
-                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      for (const UnitName& unit : kUnitNames) {
-        if (line.find(unit.name) == std::string::npos) continue;
-        bool allowed = false;
-        for (const std::string_view path : unit.allowed)
-          if (StartsWithAny(file.path, {path})) allowed = true, used.insert({unit.name, path});
-        EXPECT_TRUE(allowed) << Place(file.path, i) << ": `" << unit.name
-                             << "` is a matrix unit's own: ask ir/matrix_unit.h";
-      }
-    }
-  }
-  for (const UnitName& unit : kUnitNames)
-    for (const std::string_view path : unit.allowed)
-      EXPECT_TRUE(used.count({unit.name, path}) > 0)
-          << path << " does not name " << unit.name << " any more: remove the exception";
-}
-
 TEST(Tidy, FilesOpenWithWhyAndLicence) {
   for (const SourceFile& file : Sources({".cc", ".h"})) {
     ASSERT_FALSE(file.lines.empty()) << file.path << " is empty";
@@ -376,93 +241,6 @@ TEST(Tidy, StandardLibrarySaysOnlyWhat) {
     }
   }
   EXPECT_EQ(seen.size(), kTargets.size());
-}
-
-// The project stands alone: no paths of one machine.
-TEST(Tidy, NoPathsOfOneMachine) {
-  const std::vector<std::string> prefixes = {
-      "/wo"
-      "rk/",
-      "/ho"
-      "me/",
-      "/ro"
-      "ot/",
-      "/Us"
-      "ers/"};
-  for (const fs::path& path : Tree()) {
-    const std::vector<std::string> lines = Lines(path);
-    for (size_t i = 0; i < lines.size(); ++i)
-      for (const std::string& prefix : prefixes) {
-        const size_t at = lines[i].find(prefix);
-        const bool part = at != std::string::npos && at > 0 &&
-                          (IsWordByte(lines[i][at - 1]) || lines[i][at - 1] == '.');
-        EXPECT_TRUE(at == std::string::npos || part) << Place(Relative(path), i) << ": " << prefix;
-      }
-  }
-}
-
-// ---- Documents ---------------------------------------------------------------------------------
-
-// GitHub's anchor of a heading: lower case, spaces to dashes, punctuation dropped.
-std::string Anchor(std::string_view heading) {
-  std::string out;
-  for (const char c : heading) {
-    if (c == ' ') {
-      out += '-';
-    } else if (IsWordByte(c) || c == '-' || (c & 0x80)) {
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return out;
-}
-
-std::set<std::string> Anchors(const std::vector<std::string>& lines) {
-  std::set<std::string> out;
-  bool code = false;
-  for (const std::string& line : lines) {
-    if (line.compare(0, 3, "```") == 0) code = !code;
-    if (code || line.empty() || line[0] != '#') continue;
-    const size_t at = line.find_first_not_of("# ");
-    if (at != std::string::npos) out.insert(Anchor(std::string_view(line).substr(at)));
-  }
-  return out;
-}
-
-// The targets of `[text](target)` outside code.
-std::vector<std::string> LinkTargets(const std::string& line) {
-  std::vector<std::string> out;
-  bool code = false;
-  for (size_t i = 0; i + 1 < line.size(); ++i) {
-    if (line[i] == '`') code = !code;
-    if (code || line[i] != ']' || line[i + 1] != '(') continue;
-    const size_t end = line.find(')', i);
-    if (end != std::string::npos) out.push_back(line.substr(i + 2, end - i - 2));
-  }
-  return out;
-}
-
-TEST(Tidy, LinksLeadSomewhere) {
-  int links = 0;
-  for (const SourceFile& file : Sources({".md"})) {
-    bool code = false;
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      if (file.lines[i].compare(0, 3, "```") == 0) code = !code;
-      if (code) continue;
-      for (const std::string& target : LinkTargets(file.lines[i])) {
-        if (target.find("://") != std::string::npos) continue;
-        ++links;
-        const size_t hash = target.find('#');
-        const fs::path here = fs::path(TILEC_SOURCE_DIR) / file.path;
-        const std::string name = target.substr(0, hash);
-        const fs::path to = name.empty() ? here : here.parent_path() / name;
-        EXPECT_TRUE(fs::exists(to)) << Place(file.path, i) << ": no file " << target;
-        if (hash == std::string::npos || !fs::exists(to)) continue;
-        EXPECT_TRUE(Anchors(Lines(to)).count(target.substr(hash + 1)))
-            << Place(file.path, i) << ": no heading " << target;
-      }
-    }
-  }
-  EXPECT_GT(links, 5);
 }
 
 }  // namespace

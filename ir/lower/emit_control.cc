@@ -90,9 +90,8 @@ Result<> Emitter::Block_(BlockId from) {
   };
   if (part_ == Part::kCompute) release(role_);
   for (int role = 0; part_ == Part::kIssuer && role < p_.compute_roles; ++role) release(role);
-  const auto meets = [&](OpId id) { return MeetsAcrossWarps(in_, plan_, id); };
   const std::vector<OpId> ops = part_ == Part::kEverything && plan_.dots.empty()
-                                    ? MeetTogether(in_, from, meets)
+                                    ? MeetTogether(in_, from, plan_)
                                     : LeftsBehindReaders(in_.blocks[from].ops);
   for (size_t k = 0; k < ops.size(); ++k) {
     const OpId id = ops[k];

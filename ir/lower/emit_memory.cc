@@ -9,6 +9,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "ir/isa.h"
 #include "ir/lower/bring.h"
@@ -188,6 +189,10 @@ Result<> Emitter::Load_(OpId id) {
     IntoRegisters(id);
     return Done();
   }
+  if (load.buffer && load.kept && !load.tma) {
+    PutByThreads(id);
+    return Done();
+  }
   if (load.buffer) {
     if (load.tma) {
       if (!p_.site_of.count(id)) QueueTmaLoad(id);
@@ -205,17 +210,49 @@ Result<> Emitter::Load_(OpId id) {
                           {{"has_fill", op.i("has_fill")}}));
     return Done();
   }
-  Access access = WarpAccess(op, result, &it->second, true);
+  Bind(result, LoadByThreads(id, it->second));
+  return Done();
+}
+
+ValueId Emitter::LoadByThreads(OpId id, const Layout& layout) {
+  const Op& op = in_.ops[id];
+  const ValueId result = op.results[0];
+  Access access = WarpAccess(op, result, &layout, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
   const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
                                 {{"modes", access.modes},
                                  {"sizes", access.sizes},
                                  {"has_fill", op.i("has_fill")},
-                                 {"vector", VectorFor(op, it->second, type.shape, type.dtype)}});
-  Bind(result, tile);
-  AsRun(id, out_.values[tile].def, it->second);
-  return Done();
+                                 {"vector", VectorFor(op, layout, type.shape, type.dtype)}});
+  AsRun(id, out_.values[tile].def, layout);
+  return tile;
+}
+
+// A tile that several loops read, as it lies in a buffer.
+Layout Emitter::LaidOut(OpId load) const {
+  const ValueId tile = in_.ops[load].results[0];
+  const std::vector<int64_t>& shape = in_.type(tile).shape;
+  const auto it = plan_.layouts.find(tile);
+  return it != plan_.layouts.end() ? Unsqueeze(it->second, shape)
+                                   : ReplicatedLayout(shape, plan_.threads());
+}
+
+// A piece of a row that no engine brings: threads load it as they hold it, and put it into its
+// buffer. So it takes no registers until it is read; in front of that they meet, once for all
+// pieces.
+void Emitter::PutByThreads(OpId id) {
+  if (!pending_.empty()) {  // copies of other pieces are issued first
+    puts_.push_back(id);
+    return;
+  }
+  const ValueId result = in_.ops[id].results[0];
+  const Type& full = in_.type(result);
+  const Layout to = LaidOut(id);
+  const ValueId tile = LoadByThreads(id, Layouts().at(result));
+  const ValueId whole = Reshape_(tile, full.shape, to);
+  b_.Add(OpKind::kSmemStore, {whole, LoadBuffer(id)}, {});
+  put_ = true;
 }
 
 // Rows at odd places: vectors made of aligned ones, or whole rows through shared memory, where that
@@ -359,21 +396,25 @@ std::vector<ValueId> Emitter::BoxCoords(const Op& op, int row_dim, int col_dim, 
 
 void Emitter::QueueTmaLoad(OpId id) { pending_.push_back(id); }
 
-// Columns of the tile that one copy brings: a panel, or many of them where they lie side by side in
-// shared memory and the last does not go on in the tensor's next row.
-int64_t Emitter::ColumnsOfACopy(OpId id) const {
+// Columns of the tile from `col` on that one copy brings: a panel, or many of them where they lie
+// side by side in shared memory and none goes on in the tensor's next row. (One of 49032 columns
+// was 192 copies of 512 bytes, for its last panel is not whole; now it is one, and few behind it.)
+int64_t Emitter::ColumnsOfACopy(OpId id, int64_t col) const {
   const Op& op = in_.ops[id];
   const LoadPlan& load = plan_.loads.at(id);
   const Type type = load.Own(in_.type(op.results[0]));
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
-  const size_t rank = op.s("modes").size(), col = static_cast<size_t>(load.col_dim);
+  const size_t rank = op.s("modes").size(), dim = static_cast<size_t>(load.col_dim);
   if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
-      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || col + 1 != rank)
+      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || dim + 1 != rank)
     return panel;
-  const Expr& extent = in_.param(op.operands[0])->dims[col];
-  if (!extent.is_const() || extent.value % panel || AlignOf(in_, op.operands[1 + col]) % panel)
-    return panel;
-  return std::min(type.shape[1], kBoxRows * panel);
+  const Expr& extent = in_.param(op.operands[0])->dims[dim];
+  if (!extent.is_const() || AlignOf(in_, op.operands[1 + dim]) % panel) return panel;
+  const int64_t most = std::min(type.shape[1] - col, kBoxRows * panel);
+  if (extent.value % panel == 0) return most;
+  const int64_t* start = IntConstantOf(in_, op.operands[1 + dim]);
+  if (!start || *start < 0) return panel;
+  return std::clamp(extent.value / panel * panel - *start - col, panel, most);
 }
 
 // Corners of a load's boxes, column panels outside, rows inside.
@@ -383,8 +424,7 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const LoadPlan& load = plan_.loads.at(id);
   const Type type = load.Own(in_.type(op.results[0]));
   std::vector<std::vector<ValueId>> out;
-  const int64_t width = ColumnsOfACopy(id);
-  for (int64_t col = 0; col < type.shape[1]; col += width)
+  for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       ValueId below;  // the part of this CTA
       if (p_.multicast.count(id))
@@ -410,13 +450,12 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = p_.multicast.count(id) > 0;
   size_t box = 0;
-  const int64_t width = ColumnsOfACopy(id);
-  for (int64_t col = 0; col < type.shape[1]; col += width)
+  for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
-      const int map = MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
-                             load.smem.swizzle_bytes,
-                             std::min(width, type.shape[1] - col) / load.smem.panel_cols);
+      const int map =
+          MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
+                 load.smem.swizzle_bytes, ColumnsOfACopy(id, col) / load.smem.panel_cols);
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);
@@ -497,6 +536,7 @@ void Emitter::FlushLoads() {
       for (size_t i = 0; i < loads.size(); ++i) Boxes(loads[i], mbar_, {}, inner, coords[i]);
     });
   }
+  for (OpId id : std::exchange(puts_, {})) PutByThreads(id);
   const ValueId count = b_.Value(OpKind::kCounterRead, {phase_}, Type::Scalar(DType::kI32));
   const ValueId parity = b_.Binary(OpKind::kAnd, count, b_.Int(1, DType::kI32));
   b_.Add(OpKind::kMbarWait, {mbar_, parity}, {});
@@ -512,8 +552,9 @@ void Emitter::IntoRegisters(OpId id) {
   b_.SetSpan(in_.ops[id].at);
   const Type& full = in_.type(result);
   const auto it = plan_.layouts.find(result);
-  const Layout layout = it != plan_.layouts.end() ? Unsqueeze(it->second, full.shape)
-                                                  : ReplicatedLayout(full.shape, plan_.threads());
+  const Layout layout = LaidOut(id);
+  if (put_) Sync();
+  put_ = false;
   std::vector<ValueId> operands = {LoadBuffer(id)};
   if (const ValueId slot = SlotOf(id); slot.valid()) operands.push_back(slot);
   const ValueId tile = b_.Value(OpKind::kSmemLoad, std::move(operands),

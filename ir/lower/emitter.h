@@ -217,6 +217,9 @@ class Emitter {
   void FenceAsync();
   void FillByThreads(OpId id);
   ValueId LoadForBuffer(OpId id, const Layout& layout);
+  ValueId LoadByThreads(OpId id, const Layout& layout);
+  Layout LaidOut(OpId load) const;
+  void PutByThreads(OpId id);
   ValueId Fetch(OpId id);
   void Bring(OpId id, ValueId held, ValueId slot);
   Result<> Positions_(OpId id);
@@ -233,7 +236,7 @@ class Emitter {
   // Boxes of one load into its buffer, appended inside an elect.
   void Boxes(OpId load, ValueId mbar, ValueId slot, Builder& inner,
              const std::vector<std::vector<ValueId>>& coords);
-  int64_t ColumnsOfACopy(OpId load) const;
+  int64_t ColumnsOfACopy(OpId load, int64_t col) const;
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
   void StoreByTma(OpId id);
   void SetKind(OpId copy, const Op& op);
@@ -402,6 +405,8 @@ class Emitter {
   ValueId changed_;                 // … of this value
   std::vector<Issued> issued_;
   std::vector<OpId> pending_;  // TMA loads queued for the next flush
+  std::vector<OpId> puts_;     // pieces that threads bring meanwhile
+  bool put_ = false;           // … and these have brought some, and have not met since
   ValueId mbar_, phase_;
   ValueId cluster_rank_;                                   // of the role being emitted, i64
   std::vector<Flight> flights_;                            // oldest first

@@ -225,8 +225,8 @@ Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target
     TRY_VOID(CheckRegisters(out, target, options, BringsAny(plan.tiles), registers_full, diags));
     return out;
   }
-  const bool rows_kept = std::any_of(plan.tiles.loads.begin(), plan.tiles.loads.end(),
-                                     [](const auto& load) { return load.second.kept; });
+  const bool rows_kept = std::count_if(plan.tiles.loads.begin(), plan.tiles.loads.end(),
+                                       [](const auto& load) { return load.second.kept; }) > 1;
   for (OpId id : out.blocks[out.body].ops)
     if (out.ops[id].kind == OpKind::kRole)
       out.launch.ctas_per_sm = CtasPerSm(out, target, id, rows_kept);

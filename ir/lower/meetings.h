@@ -13,15 +13,22 @@
 
 namespace tilec::ir {
 
-// The ops of a block in an order of the same meaning. Of reductions for which `meets` holds those
-// that wait for equally many others stand together, with what they need in front of them; all else
-// stays where it is. The block's own order, where that is not to be had: what is read could have
-// been written in between.
-std::vector<OpId> MeetTogether(const Function& fn, BlockId block,
-                               const std::function<bool(OpId)>& meets);
+constexpr int64_t kMostHeldTogether = 32;
 
 // A reduction through which threads of several warps meet.
 bool MeetsAcrossWarps(const Function& fn, const LayoutPlan& tiles, OpId id);
+// Elements that a thread holds of a row kept in shared memory from the reduction to who reads the
+// tile behind it; 0 where nothing is held that could be read again.
+int64_t HeldAcross(const Function& fn, const LayoutPlan& tiles, OpId id);
+
+// The ops of a block in an order of the same meaning. Of reductions for which `meets` holds those
+// that wait for equally many others stand together, with what they need in front of them, but no
+// more of them than hold kMostHeldTogether elements by `holds`; all else stays where it is. The
+// block's own order, where that is not to be had: what is read could have been written in between.
+std::vector<OpId> MeetTogether(const Function& fn, BlockId block,
+                               const std::function<bool(OpId)>& meets,
+                               const std::function<int64_t(OpId)>& holds);
+std::vector<OpId> MeetTogether(const Function& fn, BlockId block, const LayoutPlan& tiles);
 
 // Where reductions leave their place for that: whose place among the ops of its block it is, which
 // one it is then, and beside which reduction it stands.

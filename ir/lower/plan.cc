@@ -491,6 +491,8 @@ class Planner {
   }
 
   // Equal loads of one block share a buffer: the first brings the tile, the others read it again.
+  // What a pass keeps there and TMA cannot bring (a row of odd length, or filled with −∞) the
+  // threads put there that read it.
   void ShareLoads() {
     std::map<std::tuple<BlockId, std::vector<ValueId>, std::string, std::vector<int64_t>>, OpId>
         first;
@@ -505,16 +507,16 @@ class Planner {
         continue;
       const std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
       const std::optional<SmemLayout> smem = RereadLayout(type);
-      if (!access || !smem || InLoop(fn_, id)) continue;
+      if (!smem || InLoop(fn_, id) || (!access && (!kept || type.shape[0] != 1))) continue;
       const auto [it, fresh] =
           first.try_emplace({op.block, op.operands, op.s("modes"), op.ints("sizes")}, id);
       if (fresh) continue;
       LoadPlan& leader = plan_.loads[it->second];
-      leader.buffer = leader.tma = true;
+      leader.buffer = true;
+      leader.tma = access.has_value();
       leader.kept = kept;
       leader.smem = *smem;
-      leader.row_dim = access->row_dim;
-      leader.col_dim = access->col_dim;
+      if (access) leader.row_dim = access->row_dim, leader.col_dim = access->col_dim;
       plan_.loads[id].shares = it->second;
     }
   }

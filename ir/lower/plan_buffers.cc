@@ -52,7 +52,7 @@ void ProgramPlanner::PlanLoadBuffer(OpId id, const std::map<OpId, int64_t>& load
   // Read into registers at once after the wait, which may come as late as the end of the block.
   int64_t begin = positions_.at(id), end = begin;
   const Block& block = in_.blocks[in_.ops[id].block];
-  if (load.registers && load.tma) end = positions_.at(block.ops.back());
+  if (load.registers && (load.tma || load.kept)) end = positions_.at(block.ops.back());
   if (const auto read = load_ends.find(id); read != load_ends.end())
     end = std::max(end, read->second);
   Type type = BufferType(in_.ops[id].results[0], load.smem);

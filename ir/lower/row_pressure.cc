@@ -172,6 +172,19 @@ int64_t ShiftedLoads(const Function& fn) {
              ? kShifted
              : 0;
 }
+// Loads that go straight to shared memory, where a row is kept: nothing is computed of them
+// meanwhile, and as many are on their way as there are registers for.
+std::set<const Op*> PutAway(const Function& fn) {
+  std::set<const Op*> out;
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kSmemStore) continue;
+    const Op* def = fn.def(op.operands[0]);
+    while (def && def->kind != OpKind::kGLoad && def->operands.size() == 1)
+      def = fn.def(def->operands[0]);
+    if (def && def->kind == OpKind::kGLoad) out.insert(def);
+  }
+  return out;
+}
 // Of many elements that are compared for their place each has one. (Greedy choice of a token, 16
 // elements a thread: 76 bytes with 64 registers, none with 80.)
 int64_t PlacesCompared(const Function& fn) {
@@ -199,12 +212,14 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   constexpr int64_t kFew = 32;
   int64_t streams = 0, elements = 1, rows = 0, combined = 0;
   std::map<BlockId, int64_t> in_a_row;  // of each block
+  const std::set<const Op*> put_away = PutAway(fn);
   bool reread = false, scattered = false, exchanges = false, simt = false;
   for (const Op& op : fn.ops) {
     if (op.kind == OpKind::kSmemLoad) {
       reread = true;
       elements = std::max(elements, fn.layout(op.results[0]).regs());
     }
+    if (put_away.count(&op) > 0) continue;
     streams += op.kind == OpKind::kGLoad;
     if (op.kind == OpKind::kGLoad && op.s("modes").rfind("ss", 0) == 0 && !ForAnotherTurn(fn, op))
       ++in_a_row[op.block];

@@ -7,7 +7,8 @@
 // find room on the chip, the loops are unrolled and all chunks are loaded in front of the first:
 //   * into registers, if a thread holds few of them: later loops read what the first one had;
 //   * else into shared memory: later loops load "again" (mark `kept`: which time), and the lowering
-//     lets equal loads of a block share the buffer that the first of them fills by TMA.
+//     lets equal loads of a block share the buffer that the first of them fills: by TMA, or, of one
+//     row that it cannot bring (of odd length, filled with −∞), by the threads that read it again.
 // Else the loops stay as they are, and what they read again comes from memory again.
 //
 // How many rows a tile has is the author's choice, and often too many for a row to be kept. Rows
@@ -43,6 +44,10 @@ namespace {
 constexpr int64_t kMostUnrolledTurns = 32;  // of an unrolled loop
 constexpr int64_t kMostUnrolledOps = 1200;  // of all that are unrolled
 constexpr int64_t kBufferAlign = 1024;
+// Tiles of a row that threads put into shared memory, where no CTAs share it. In more and smaller
+// ones, each reduced by itself, and in parts of a cluster rows are faster read again
+// (docs/perf_log.md, 2026-11-29, rows).
+constexpr int64_t kMostPut = 6;
 
 // A load that several loops make: in each of them, the op.
 struct Kept {
@@ -380,6 +385,8 @@ class RowKeeper {
       // alone threads hold half as much more.
       if (!fits && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
         return Choice{to, true, bytes};
+      fits =
+          fits || (to == 1 && loops.turns <= kMostPut && !loops.base.valid() && ByThreads(loops));
       if (fits && placed <= wanted) return Choice{to, false, placed};
       if (fits && placed <= most) last = Choice{to, false, placed};
     }
@@ -396,6 +403,18 @@ class RowKeeper {
     if (to == 1 && rows.classes) std::replace(modes.begin(), modes.end() - 1, 'g', 'r');
     load.set("modes", modes);
     return TmaAccess(fn_, load, cx_.target) && RereadLayout(tile);
+  }
+
+  // Can threads put pieces of one row into buffers, as they lie there? Elsewhere than in products'
+  // programs threads alone write them, and each reads what it wrote.
+  bool ByThreads(const Loops& loops) const {
+    return std::all_of(loops.kept.begin(), loops.kept.end(), [&](const Kept& k) {
+      const Op& load = fn_.ops[k.in.begin()->second];
+      Type tile = fn_.type(load.results[0]);
+      if (tile.rank() != 2 || load.s("modes").find('g') != std::string::npos) return false;
+      tile.shape[0] = 1;
+      return RereadLayout(tile).has_value();
+    });
   }
 
   // CTAs that share a row wait for each other between its loops. What a loop behind that reads of

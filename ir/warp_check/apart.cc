@@ -120,25 +120,27 @@ bool Machine::MeetsFor(int role, int apart) const {
 
 // All clocks of one component of a role: its own, and that of each slot.
 void Machine::Advance(Clock& clock, int component, int32_t now) const {
-  clock[static_cast<size_t>(component)] = now;
-  for (int a = 0; a < apart(); ++a) clock[static_cast<size_t>(ClockOf(component, a))] = now;
+  int32_t* const counts = clock.Write();
+  counts[component] = now;
+  for (int a = 0; a < apart(); ++a) counts[ClockOf(component, a)] = now;
 }
 
 void Machine::TellOfOneSlot(Clock& told, int slot) const {
   const int one = ApartOfSlot(slot);
   if (one < 0) return;
+  int32_t* const counts = told.Write();
   for (int c = 0; c < 2 * static_cast<int>(p_.roles.size()); ++c)
     for (int a = 0; a < apart(); ++a)
-      if (a != one) told[static_cast<size_t>(ClockOf(c, a))] = 0;
+      if (a != one) counts[ClockOf(c, a)] = 0;
   for (int other = 0; other < p_.slots(); ++other)
     if (const int a = ApartOfSlot(other); a >= 0 && a != one)
-      told[static_cast<size_t>(SlotComponent(other))] = 0;
+      counts[SlotComponent(other)] = 0;
 }
 
 // Nothing was done with it yet.
 bool Machine::Fresh(const Barrier& b) const {
   return b.phase == 0 && !b.arrived && !b.expected && !b.delivered &&
-         std::all_of(b.seen.begin(), b.seen.end(), [](int32_t n) { return n == 0; });
+         !b.seen.AnyAbove(Clock(b.seen.size()));
 }
 
 // A slot that was used stands for one that was not, if its barriers are as far: there are accesses
@@ -194,9 +196,8 @@ void Machine::SimplifyFilled() {
         if (!reads(r)) continue;
         any = true;
         if (by_barrier(r)) continue;
-        const int clock = ClockOf(r.component, ApartOfSlot(filled.slot));
-        int32_t& waited = full.seen[static_cast<size_t>(clock)];
-        if (waited > 0) waited = std::max(waited, over(r));
+        const auto clock = static_cast<size_t>(ClockOf(r.component, ApartOfSlot(filled.slot)));
+        if (full.seen[clock] > 0) full.seen.Raise(clock, over(r));
       }
       const auto slot = static_cast<size_t>(SlotComponent(filled.slot));
       if (!any) continue;
@@ -208,7 +209,7 @@ void Machine::SimplifyFilled() {
               if (by_barrier(r)) return Known(r, clock);
               return over(r) >= 0 && clock[static_cast<size_t>(ClockOf(r))] >= over(r);
             });
-        if (!learned) clock[slot] = full.phase - 1;
+        if (!learned) clock.Set(slot, full.phase - 1);
       };
       for (Barrier& b : s_->barriers) {
         simplify(b.pending);

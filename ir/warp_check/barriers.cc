@@ -78,7 +78,7 @@ Step Machine::ArriveTelling(OpId id, int slot, int64_t arrivals, int64_t bytes, 
   if (bytes >= 0) b.expected += bytes * arrivals;
   b.last = id;
   b.last_role = role_;
-  b.arriving.push_back(id);
+  b.arriving = op_lists_.With(b.arriving, id);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
   TellOfOneSlot(told, slot);
   Join(b.pending, told);
@@ -113,15 +113,15 @@ bool Machine::TryComplete(const Op& op, int slot) {
   }
   if (b.delivered < b.expected) return true;
   // Whoever waited for the phase before must be past that wait: else it would see the wrong parity.
-  for (size_t c = 0; c < b.seen.size(); ++c)
+  for (size_t c = 0; b.seen.AnyAbove(b.pending); ++c)
     if (b.seen[c] > b.pending[c]) {
       Fail(kWarpPhase, op,
            fmt::format("{} may complete a phase while role `{}` still waits for the one before",
                        p_.BarrierName(slot), RoleOf(static_cast<int>(c))));
       return false;
     }
-  b.arrived_ops = std::move(b.arriving);
-  b.arriving.clear();
+  b.arrived_ops = b.arriving;
+  b.arriving = 0;
   b.filled = std::move(b.filling);
   b.filling.clear();
   b.done = b.pending;
@@ -129,13 +129,13 @@ bool Machine::TryComplete(const Op& op, int slot) {
   if (copies) ForgetThreads(b);
   ++b.phase;
   completed_ = true;
-  b.done[static_cast<size_t>(SlotComponent(slot))] = b.phase;
+  b.done.Set(static_cast<size_t>(SlotComponent(slot)), b.phase);
   b.carried_bytes = b.expected > 0 || copies;
   b.came_by_commit = b.by_commit;
   b.by_commit = false;
   b.arrived = b.expected = b.delivered = 0;
-  b.pending.assign(b.pending.size(), 0);
-  b.seen.assign(b.seen.size(), 0);
+  b.pending.Clear();
+  b.seen.Clear();
   return true;
 }
 
@@ -178,7 +178,8 @@ Step Machine::Wait(OpId id) {
   if (b.phase > 0) {
     Use(id).needed = true;
     if (trace) trace->back().after = b.filled;
-    for (OpId arrived : b.arrived_ops) Use(arrived).needed = true;
+    for (int32_t list = b.arrived_ops; list != 0; list = op_lists_.Before(list))
+      Use(op_lists_.Last(list)).needed = true;
   }
   for (Clock* clock : {&me().all, &me().elected}) {
     if (clock == &me().all && who_ == Who::kElected) continue;
@@ -187,8 +188,7 @@ Step Machine::Wait(OpId id) {
   // The threads of one warp move together, so a one-warp role has passed when its elected one has.
   const bool one = p_.roles[static_cast<size_t>(role_)].warps == 1;
   const int clock = ClockOf(one ? 2 * role_ + 1 : Mine(), ApartOfSlot(slot));
-  int32_t& seen = b.seen[static_cast<size_t>(clock)];
-  seen = std::max(seen, me().now);
+  b.seen.Raise(static_cast<size_t>(clock), me().now);
   return Step::kDone;
 }
 

@@ -170,7 +170,7 @@ Scalar Machine::CarriedAs(const Frame& f, int32_t value, const Scalar& now) {
     const bool framed = std::any_of(form.begin(), form.end(),
                                     [&](const auto& part) { return part.first == f.frame_atom; });
     if (by != 0 && by % step == 0 && !framed) {
-      const Scalar zero = terms_.Of(terms_.atom(f.frame_atom));
+      const Scalar zero = terms_.OfAtom(f.frame_atom);
       const Scalar moved = terms_.Add(now, zero, by / step);
       if (!terms_.Overgrown(moved.form)) return moved;
     }
@@ -190,7 +190,7 @@ Scalar Machine::CarriedAs(const Frame& f, int32_t value, const Scalar& now) {
           recurrences_.try_emplace(all, static_cast<int64_t>(recurrences_.size()));
       Scalar at = f.position;
       at.add += step;
-      if (f.frame_atom >= 0) at = terms_.Add(at, terms_.Of(terms_.atom(f.frame_atom)));
+      if (f.frame_atom >= 0) at = terms_.Add(at, terms_.OfAtom(f.frame_atom));
       return terms_.Of({Atom::Kind::kCarried, it->second, 0, {at}});
     }
   }

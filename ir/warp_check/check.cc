@@ -2,6 +2,8 @@
 #include "ir/warp_check/check.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -32,9 +34,6 @@ constexpr int64_t kUnrelatedShare = 8;
 // No nest whose roles agree came near this; one that has more is given up, not walked for minutes.
 // (120'000 ops are too few: seed 16 of `nests --kind=branches` is proved by more.)
 constexpr int64_t kMostAgreedStates = 4000, kMostNestStates = 2500, kMostNestOps = 500'000;
-// Of 660 programs of the library and the tests agreement proves all but w8_gate within these, most
-// within a quarter; beyond them what relates iterations is asked first.
-constexpr int64_t kFirstAgreedOps = 120'000;
 
 enum class Walked { kProved, kFound, kTooLarge };
 
@@ -62,13 +61,21 @@ class Seen {
   std::unordered_map<std::string, std::vector<warp_check::Moment>> all_;
 };
 
-Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
-               WarpCheckStats* stats) {
+// How far a walk has come: one that a limit of ops ended goes on from here with a higher one.
+struct Progress {
   Seen seen;
   std::vector<warp_check::State> todo;
-  todo.push_back(machine.Begin());
-  const int64_t before = stats->states;
+  int64_t states = 0;
+  bool begun = false;
+};
+
+Walked WalkOn(warp_check::Machine& machine, const WarpCheckOptions& options, WarpCheckStats* stats,
+              Progress* progress) {
+  std::vector<warp_check::State>& todo = progress->todo;
+  if (!progress->begun) todo.push_back(machine.Begin());
+  progress->begun = true;
   const int64_t all = stats->walked - machine.ops();
+  stats->states += progress->states;
   while (!todo.empty()) {
     warp_check::State state = std::move(todo.back());
     todo.pop_back();
@@ -77,8 +84,10 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
       stats->walked = all + machine.ops();
       if (!good) return Walked::kFound;
       stats->ops = machine.ops();
-      if (stats->ops > machine.ops_limit || stats->states - before > options.max_states)
+      if (stats->ops > machine.ops_limit || progress->states > options.max_states) {
+        todo.push_back(std::move(state));
         return Walked::kTooLarge;
+      }
       if (machine.AllEnded(state)) {
         if (!machine.CheckEnd(state)) return Walked::kFound;
         break;
@@ -88,8 +97,9 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
         machine.ReportDeadlock(state);
         return Walked::kFound;
       }
-      if (!seen.Add(machine.Key(state))) break;
+      if (!progress->seen.Add(machine.Key(state))) break;
       ++stats->states;
+      ++progress->states;
       // Where used slots stand for those that are not, what fills them is walked first.
       const bool last = machine.TellsApart();
       warp_check::State other = state;
@@ -101,39 +111,70 @@ Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
   return Walked::kProved;
 }
 
+Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
+               WarpCheckStats* stats) {
+  Progress progress;
+  return WalkOn(machine, options, stats, &progress);
+}
+
 constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
 
-// With what the roles agree on and nothing else: a few hundred states for a right nest. What two
-// loops one after the other have in common is forgotten where the walk has no end with it. Slots
-// are taken to be apart first (apart.cc); if that is no proof, they are not. `cut`: some walk came
-// to its limit of ops, so with more of them it may end otherwise.
+// One walk with what the roles agree on and nothing else: a few hundred states for a right nest.
+struct AgreedWalk {
+  AgreedWalk(const warp_check::Program& program, bool tell_apart, bool by_place)
+      : aside(tell_apart && program.LiesOverRings()
+                  ? std::make_unique<warp_check::Program>(program.fn, true)
+                  : nullptr),
+        agreement(aside ? *aside : program, by_place),
+        machine(aside ? *aside : program, constants) {
+    machine.agreed = &agreement;
+    apart = (tell_apart && machine.TellApart()) || aside;
+  }
+  // With these limits, from where it stands.
+  Walked On(const WarpCheckOptions& options, WarpCheckStats* stats) {
+    if (ended && !Cut()) return *ended;
+    machine.ops_limit = std::min(options.max_ops, kMostNestOps);
+    WarpCheckOptions limits = options;
+    limits.max_states = std::min(options.max_states, kMostAgreedStates);
+    ended = WalkOn(machine, limits, stats, &progress);
+    return *ended;
+  }
+  // It came to its limit of ops, so with more of them it may end otherwise.
+  bool Cut() const { return ended == Walked::kTooLarge && machine.ops() > machine.ops_limit; }
+
+  const std::unique_ptr<const warp_check::Program> aside;
+  const warp_check::Agreement agreement;
+  warp_check::Terms constants;
+  warp_check::Machine machine;
+  Progress progress;
+  bool apart = false;
+  std::optional<Walked> ended;  // of the last limits
+};
+
+// What was walked of one program so far, by whether slots are told apart and lists by place.
+using AgreedWalks = std::map<std::pair<bool, bool>, std::unique_ptr<AgreedWalk>>;
+
+// What two loops one after the other have in common is forgotten where the walk has no end with it.
+// Slots are taken to be apart first (apart.cc); if that is no proof, they are not. `cut`: some walk
+// came to its limit of ops; asked again with more, it goes on.
 Walked WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                  WarpCheckStats* stats, bool* cut, bool by_place = false,
+                  WarpCheckStats* stats, AgreedWalks* walks, bool* cut, bool by_place = false,
                   bool may_tell_apart = true) {
   // (Which persistent CTAs stay was chosen by measuring what was proved without.)
-  bool apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
-  std::optional<warp_check::Program> aside;
-  if (apart && program.LiesOverRings()) aside.emplace(program.fn, true);
-  const warp_check::Program& walks = aside ? *aside : program;
-  const warp_check::Agreement agreement(walks, by_place);
-  warp_check::Terms constants;
-  warp_check::Machine machine(walks, constants);
-  machine.agreed = &agreement;
-  apart = (apart && machine.TellApart()) || aside;
-  machine.ops_limit = std::min(options.max_ops, kMostNestOps);
-  WarpCheckOptions limits = options;
-  limits.max_states = std::min(options.max_states, kMostAgreedStates);
-  const Walked walked = WalkAll(machine, limits, stats);
+  const bool tell_apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
+  std::unique_ptr<AgreedWalk>& walk = (*walks)[{tell_apart, by_place}];
+  if (!walk) walk = std::make_unique<AgreedWalk>(program, tell_apart, by_place);
+  const Walked walked = walk->On(options, stats);
   if (walked == Walked::kProved) {
-    stats->uses = machine.uses();
+    stats->uses = walk->machine.uses();
     return walked;
   }
   Restart(stats);
-  *cut = *cut || (walked == Walked::kTooLarge && machine.ops() > machine.ops_limit);
-  if (apart && walked == Walked::kFound)
-    return WalkAgreed(program, options, stats, cut, by_place, false);
-  const bool again = walked == Walked::kTooLarge && agreement.in_sequence && !by_place;
-  return again ? WalkAgreed(program, options, stats, cut, true) : walked;
+  *cut = *cut || walk->Cut();
+  if (walk->apart && walked == Walked::kFound)
+    return WalkAgreed(program, options, stats, walks, cut, by_place, false);
+  const bool again = walked == Walked::kTooLarge && walk->agreement.in_sequence && !by_place;
+  return again ? WalkAgreed(program, options, stats, walks, cut, true) : walked;
 }
 
 // One program, with what is forgotten of lonely branches first, then without; if that is no proof,
@@ -275,18 +316,19 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   // What either proves is proved. A short try of agreement comes before what relates iterations, a
   // long one behind it.
   Walked agreed = Walked::kTooLarge;
+  AgreedWalks walks;
   bool cut = false;
   if (asked) {
     WarpCheckOptions few = options;
-    few.max_ops = std::min(options.max_ops, kFirstAgreedOps);
-    agreed = WalkAgreed(program, few, stats, &cut);
+    few.max_ops = std::min(options.max_ops, options.first_agreed_ops);
+    agreed = WalkAgreed(program, few, stats, &walks, &cut);
   }
   if (agreed == Walked::kProved) return agreed;
   const Walked walked = WalkRelated(program, limits, stats, finding);
   if (cut && walked != Walked::kProved) {
     WarpCheckStats related = *stats;
     Restart(stats);
-    agreed = WalkAgreed(program, options, stats, &cut);
+    agreed = WalkAgreed(program, options, stats, &walks, &cut);
     if (agreed == Walked::kProved) {
       finding->reset();
       return agreed;
@@ -308,7 +350,7 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   const bool last_resort = options.agree_depth <= kNestDepth;
   if (!apart_only && (walked != Walked::kTooLarge || asked || !last_resort)) return walked;
   WarpCheckStats first = *stats;
-  if (WalkAgreed(program, options, stats, &cut) == Walked::kProved) {
+  if (WalkAgreed(program, options, stats, &walks, &cut) == Walked::kProved) {
     finding->reset();
     return Walked::kProved;
   }

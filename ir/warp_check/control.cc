@@ -19,9 +19,9 @@ constexpr int64_t kFloatCompare = int64_t{1} << 32;
 }
 
 Scalar Machine::Get(ValueId v) {
-  if (const Param* p = fn_.param(v); p) return terms_.Of({Atom::Kind::kParam, v.index, 0, {}});
-  const auto it = me().env.find(v.index);
+  const auto it = me().env.find(v.index);  // parameters are never there
   if (it != me().env.end()) return it->second;
+  if (fn_.param(v)) return terms_.Of({Atom::Kind::kParam, v.index, 0, {}});
   return terms_.Of({Atom::Kind::kPrivate, -1 - v.index, 0, {}});
 }
 
@@ -42,7 +42,8 @@ void Machine::Evaluate(OpId id) {
   }
   const bool scalars = std::all_of(op.operands.begin(), op.operands.end(),
                                    [&](ValueId v) { return fn_.type(v).is_scalar(); });
-  std::vector<Scalar> args;
+  std::vector<Scalar>& args = args_;
+  args.clear();
   if (op.kind == OpKind::kCounterRead) {
     const auto it = me().counters.find(op.operands[0].index);
     const Op* counter = fn_.def(op.operands[0]);
@@ -67,7 +68,7 @@ void Machine::Evaluate(OpId id) {
     if (tensor && tensor->direction == Direction::kIn) {
       for (ValueId v : op.operands) args.push_back(Get(v));
       me().env[result.index] = terms_.Of(
-          {Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64, op.i("has_fill"), std::move(args)});
+          {Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64, op.i("has_fill"), args});
       return;
     }
   } else if (op.kind == OpKind::kProgramId) {
@@ -83,7 +84,7 @@ void Machine::Evaluate(OpId id) {
     else if (op.kind == OpKind::kCmp && !from_whole)
       me().env[result.index] =
           terms_.Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64,
-                     kFloatCompare + op.s("pred")[0] * 256 + op.s("pred")[1], std::move(args)});
+                     kFloatCompare + op.s("pred")[0] * 256 + op.s("pred")[1], args});
     else
       Know(result.index, terms_.Apply(op, dtype, args));
     return;
@@ -174,7 +175,7 @@ void Machine::Reduce(Scalar* key, int64_t* threshold) {
   Scalar smaller;
   smaller.add = key->add;
   for (const auto& [atom, c] : Form(terms_.form(key->form)))
-    smaller = terms_.Add(smaller, terms_.Of(terms_.atom(atom)), c / divisor);
+    smaller = terms_.Add(smaller, terms_.OfAtom(atom), c / divisor);
   *key = smaller;
   *threshold = *threshold >= 0 ? *threshold / divisor : -((-*threshold + divisor - 1) / divisor);
 }
@@ -202,7 +203,7 @@ int Machine::Positive(const Scalar& v) {
     for (auto f = me().frames.rbegin(); f != me().frames.rend(); ++f) {
       if (f->frame_atom != frame || at == oriented.end() || at->second != -1) continue;
       if (f->low && threshold <= low_end) {  // its zero is 0
-        key = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        key = terms_.Add(key, terms_.OfAtom(static_cast<int32_t>(frame)));
         if (key.constant()) return (0 > threshold) != flip;
         if (terms_.form(key.form)[0].second < 0) {  // asked as whoever has no loop does
           key = terms_.Scale(key, -1);
@@ -214,7 +215,7 @@ int Machine::Positive(const Scalar& v) {
         return flip ? 1 : 0;  // a late position compared with an early one
       } else {
         // What was decided of the number itself holds of late positions too.
-        Scalar plain = terms_.Add(key, terms_.Of(terms_.atom(static_cast<int32_t>(frame))));
+        Scalar plain = terms_.Add(key, terms_.OfAtom(static_cast<int32_t>(frame)));
         int64_t most = std::min(threshold, low_end);
         if (!plain.constant() && terms_.form(plain.form)[0].second < 0) {
           plain = terms_.Scale(plain, -1);
@@ -367,10 +368,9 @@ void Machine::Push(OpId op, int region, Who who) {
 }
 
 void Machine::Forget(BlockId block) {
-  for (ValueId v : held_by_[static_cast<size_t>(block.index)]) {
-    me().env.erase(v.index);
-    me().core.erase(v.index);
-  }
+  const std::vector<int32_t>& held = held_by_[static_cast<size_t>(block.index)];
+  me().env.EraseAll(held);
+  me().core.EraseAll(held);
 }
 
 // What `from` holds, under the name `to`.
@@ -468,7 +468,7 @@ Step Machine::LoopHead() {
   Scalar position = f.position;
   if (f.frame_atom >= 0) {
     f.low = -left.add <= LowEnd(f.length.form) + kLookBack * op.i("step");
-    const Scalar frame = terms_.Of(terms_.atom(f.frame_atom));
+    const Scalar frame = terms_.OfAtom(f.frame_atom);
     left = terms_.Add(left, frame, -1);
     position = terms_.Add(position, frame);
   }

@@ -53,6 +53,17 @@ class FlatMap {
   void EraseIf(const Which& which) {
     std::erase_if(entries_, which);
   }
+  void EraseAll(const std::vector<K>& sorted) {
+    auto key = sorted.begin();
+    size_t kept = 0;
+    for (Entry& entry : entries_) {
+      while (key != sorted.end() && *key < entry.first) ++key;
+      if (key != sorted.end() && *key == entry.first) continue;
+      if (&entries_[kept] != &entry) entries_[kept] = std::move(entry);
+      ++kept;
+    }
+    entries_.resize(kept);
+  }
 
  private:
   template <typename Entries>

@@ -5,7 +5,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <set>
 
@@ -15,45 +14,32 @@
 namespace tilec::ir::warp_check {
 namespace {
 
-constexpr std::array<uint32_t, 32> kBits = [] {
-  std::array<uint32_t, 32> bits{};
-  for (size_t i = 0; i < bits.size(); ++i) bits[i] = 1u << i;
-  return bits;
-}();
-
-// Which of 64 counts are at least n: a bit each. (As sums of words, which the compiler makes four
-// at a time.)
-uint64_t AtLeast(const int32_t* counts, int32_t n) {
-  uint32_t half[2] = {0, 0};
-  for (size_t h = 0; h < 2; ++h) {
-    uint32_t bits = 0;
-    for (size_t i = 0; i < 32; ++i) bits |= counts[32 * h + i] >= n ? kBits[i] : 0u;
-    half[h] = bits;
-  }
-  return uint64_t{half[1]} << 32 | half[0];
-}
-
 // Numbers in a row: most are small and take one byte, the others nine.
 class Text {
  public:
   template <typename T>
   void operator()(T v) {
     const auto wide = static_cast<int64_t>(v);
+    if (out_.size() < size_ + kMost) out_.resize(2 * out_.size() + kMost);
+    char* const at = out_.data() + size_;
     if (wide >= -kShort && wide < kShort - 1) {
-      out_.push_back(static_cast<char>(wide));
+      *at = static_cast<char>(wide);
+      ++size_;
       return;
     }
-    char bytes[9] = {kLong};
-    std::memcpy(bytes + 1, &wide, 8);
-    out_.append(bytes, 9);
+    *at = kLong;
+    std::memcpy(at + 1, &wide, 8);
+    size_ += kMost;
   }
-  std::string Take() { return std::move(out_); }
-  void Expect(size_t bytes) { out_.reserve(bytes); }
+  std::string Take() { return out_.resize(size_), std::move(out_); }
+  void Expect(size_t bytes) { out_.resize(bytes + kMost); }
 
  private:
   static constexpr int64_t kShort = 128;
+  static constexpr size_t kMost = 9;
   static constexpr char kLong = 127;
   std::string out_;
+  size_t size_ = 0;  // written
 };
 
 }  // namespace
@@ -159,18 +145,22 @@ struct Machine::Writer {
   const Turning turn;
   Text out;
   Clock common;  // what every role knows
-  struct Knows {
-    const Clock* clock;
-    const Clock* anyway;  // what whoever it may tell knows without it
+  // Who may know more than that stands in the order of the key. Barriers that say nothing but what
+  // whoever waits for them knows say the same: one row of all components stands for them.
+  static constexpr int kNothing = -1;  // of a row: no more than all know
+  std::vector<int32_t> rows;           // what is known, row by row
+  std::vector<uint64_t> members;       // of each row: a bit for each who knows that, in `words`
+  size_t words = 0, known_by = 0;      // of one set of bits; who may know so far
+  // Counts between the same two that somebody knows are known to the same: to a set.
+  struct Set {
+    int32_t above, most;  // counts n with above < n <= most
+    int64_t number;       // in the order of the key
+    size_t first;         // its bits
   };
-  std::vector<Knows> knows;  // who may know more, in the order of the key
-  struct Asked {
-    std::vector<int32_t> column;  // what each of them knows, in 64s; empty: not asked yet
-    std::vector<std::pair<int32_t, size_t>> of;  // by count: where its bits begin
-  };
-  std::vector<Asked> counts;       // by component
-  std::vector<uint64_t> bits;      // of all counts that were asked for
-  size_t words = 0;                // of one
+  std::vector<std::vector<Set>> sets;  // by component
+  std::vector<uint64_t> bits;          // of all sets
+  int64_t written_sets = 0;
+  bool by_number = true;  // sets that were written before are written as their numbers
   std::vector<char> live;          // by atom that nobody else can recompute: part of something
   std::vector<char> lives;         // by form: its atoms are marked
   std::vector<Clock> of_waiting;   // what all roles know that wait for some mbarrier
@@ -210,7 +200,9 @@ struct Machine::Writer {
         continue;
       }
       std::swap(out, told[static_cast<size_t>(of)]);
+      by_number = false;  // such texts are compared one by one
       WriteTold(turn.slots[i]);
+      by_number = true;
       std::swap(out, told[static_cast<size_t>(of)]);
       used[static_cast<size_t>(of)] |= !m.Fresh(s.barriers[static_cast<size_t>(turn.slots[i])]);
     }
@@ -226,7 +218,9 @@ struct Machine::Writer {
       for (const Record& record : r.records) {
         Text text;
         std::swap(out, text);
+        by_number = false;
         out(i), WriteRecord(record);
+        by_number = true;
         std::swap(out, text);
         moment.slots[at].records.push_back(number(text.Take()));
         used[at] = 1;
@@ -257,50 +251,61 @@ struct Machine::Writer {
 
   // Roles, then what barriers hand on.
   void FindClocks() {
+    const size_t roles = s.roles.size();
+    const size_t most = 2 * (roles + turn.slots.size()) + (HasTensors() ? 3 * roles : 0) + 1;
+    words = (most + 63) / 64;
     for (const Role& r : s.roles)
       if (r.started && !r.ended)
-        knows.insert(knows.end(), {{&r.all, &common}, {&r.elected, &common}});
-    // Few sets of roles wait for many barriers.
-    std::map<std::vector<char>, size_t> of_roles;
-    waiting_of.reserve(m.p_.waits_for.size());
-    for (const std::vector<char>& waits : m.p_.waits_for) {
-      const auto [it, fresh] = of_roles.try_emplace(waits, of_waiting.size());
-      if (fresh) of_waiting.push_back(KnownToAll(waits));
-      waiting_of.push_back(it->second);
+        for (const Clock* clock : {&r.all, &r.elected}) Knows(RowOf(*clock, common, kNothing));
+    std::vector<Clock> of_waiting;  // what all roles know that wait for some mbarrier
+    std::vector<int> waiting_rows;
+    for (const std::vector<char>& waits : m.waiting_) {
+      of_waiting.push_back(KnownToAll(waits));
+      waiting_rows.push_back(RowOf(of_waiting.back(), common, kNothing));
     }
     for (int32_t slot : turn.slots) {
       const Barrier& b = s.barriers[static_cast<size_t>(slot)];
       const auto mbar = static_cast<size_t>(m.p_.mbar_of_slot[static_cast<size_t>(slot)]);
-      knows.insert(knows.end(), {{&b.pending, &common}, {&b.done, &of_waiting[waiting_of[mbar]]}});
+      const size_t waiting = m.waiting_of_[mbar];
+      Knows(RowOf(b.pending, common, kNothing));
+      Knows(RowOf(b.done, of_waiting[waiting], waiting_rows[waiting]));
     }
-    counts.resize(common.size());
+    sets.resize(common.size());
+  }
+
+  // A row of what is known to whoever knows `anyway` already, which is row `anyway_row`.
+  int RowOf(const Clock& clock, const Clock& anyway, int anyway_row) {
+    if (!clock.AnyAbove(anyway)) return anyway_row;
+    const size_t first = rows.size();
+    rows.resize(first + clock.size());
+    for (size_t c = 0; c < clock.size(); ++c) rows[first + c] = std::max(clock[c], anyway[c]);
+    members.resize(members.size() + words, 0);
+    return static_cast<int>(first / clock.size());
+  }
+
+  // The next who may know more than all do knows this row.
+  void Knows(int row) {
+    const size_t at = known_by++;
+    if (row == kNothing) return;
+    members[static_cast<size_t>(row) * words + at / 64] |= uint64_t{1} << at % 64;
   }
 
   Clock KnownToAll(const std::vector<char>& which) const {
-    Clock all(static_cast<size_t>(m.components()), INT32_MAX);
+    Clock known(static_cast<size_t>(m.components()));
+    int32_t* const all = known.Write();
+    std::fill_n(all, known.size(), INT32_MAX);
     for (size_t i = 0; i < s.roles.size(); ++i) {
       const Role& r = s.roles[i];
       if (r.ended || (!which.empty() && !which[i])) continue;
+      const char* const heeds = m.heeds_.empty() ? nullptr : m.heeds_[i].data();
       for (const Clock* clock : {&r.all, &r.elected})
-        for (size_t c = 0; c < all.size(); ++c)
-          if (m.heeds_.empty() || m.heeds_[i][c])
-            all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+        for (size_t c = 0; c < known.size(); ++c)
+          if (!heeds || heeds[c]) all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
       for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
-        for (size_t c = FirstOfTensors(); c < all.size(); ++c)
+        for (size_t c = FirstOfTensors(); c < known.size(); ++c)
           all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);
     }
-    return all;
-  }
-
-  // Many counts are of one component: what everybody knows of it is gathered once.
-  const std::vector<int32_t>& Column(size_t component) {
-    std::vector<int32_t>& column = counts[component].column;
-    if (!column.empty()) return column;
-    column.reserve((knows.size() + 63) / 64 * 64);
-    for (const Knows& k : knows)
-      column.push_back(std::max((*k.clock)[component], (*k.anyway)[component]));
-    column.resize((knows.size() + 63) / 64 * 64, INT32_MIN);
-    return column;
+    return known;
   }
 
   // Of a count only who knows it matters: clocks are compared with counts, never with each other,
@@ -311,39 +316,54 @@ struct Machine::Writer {
     const auto c = static_cast<size_t>(component);
     out(n < 0 ? -1 : n <= common[c] ? 0 : 1);
     if (n <= common[c]) return;
-    Asked& asked = counts[c];
-    auto known = std::find_if(asked.of.begin(), asked.of.end(),
-                              [&](const auto& entry) { return entry.first == n; });
-    if (known == asked.of.end()) {
-      asked.of.push_back({n, WhoKnows(component, n)});
-      known = asked.of.end() - 1;
+    std::vector<Set>& of = sets[c];
+    auto set = std::find_if(of.begin(), of.end(), [&](const Set& one) {
+      return one.above < n && n <= one.most;
+    });
+    if (set == of.end()) {
+      of.push_back(WhoKnows(component, n));
+      set = of.end() - 1;
     }
-    for (size_t i = 0; i < words; ++i) out(bits[known->second + i]);
+    if (by_number) {
+      const bool fresh = set->number < 0;
+      if (fresh) set->number = written_sets++;
+      out(set->number);
+      if (!fresh) return;
+    }
+    for (size_t i = 0; i < words; ++i) out(bits[set->first + i]);
   }
 
-  // A bit for each who may know it, in `bits` from the result on.
-  size_t WhoKnows(int component, int32_t n) {
+  // A bit for each who may know it.
+  Set WhoKnows(int component, int32_t n) {
     const auto c = static_cast<size_t>(component);
-    const size_t first = bits.size();
-    const std::vector<int32_t>& column = Column(c);
-    for (size_t i = 0; i < column.size(); i += 64) bits.push_back(AtLeast(&column[i], n));
-    size_t at = knows.size();
-    const auto put = [&](bool knows) {
-      if (first + at / 64 == bits.size()) bits.push_back(0);
-      bits.back() |= static_cast<uint64_t>(knows) << at++ % 64;
+    Set set{INT32_MIN, INT32_MAX, -1, bits.size()};
+    bits.resize(bits.size() + words, 0);
+    const auto knows = [&](int32_t known) {
+      if (known < n)
+        set.above = std::max(set.above, known);
+      else
+        set.most = std::min(set.most, known);
+      return known >= n;
+    };
+    for (size_t row = 0; row * common.size() < rows.size(); ++row)
+      if (knows(rows[row * common.size() + c]))
+        for (size_t i = 0; i < words; ++i) bits[set.first + i] |= members[row * words + i];
+    size_t at = known_by;
+    const auto put = [&](bool is_known) {
+      bits[set.first + at / 64] |= static_cast<uint64_t>(is_known) << at % 64;
+      ++at;
     };
     // Of tensor memory also who has seen it behind a fence, and what its role would tell by now.
     for (size_t i = 0; i < s.roles.size() && HasTensors(); ++i) {
       const Role& r = s.roles[i];
       const bool of_tensors = c >= FirstOfTensors();
       for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
-        put(of_tensors && !seen->empty() && (*seen)[c] >= n);
-      put(component == m.AccessesOf(static_cast<int>(i)) && r.fenced >= n);
+        put(of_tensors && !seen->empty() && knows((*seen)[c]));
+      put(component == m.AccessesOf(static_cast<int>(i)) && knows(r.fenced));
     }
     // The parts of a role have met since.
-    put(s.roles[static_cast<size_t>(m.OwnerOf(component))].parts_met >= n);
-    words = bits.size() - first;
-    return first;
+    put(knows(s.roles[static_cast<size_t>(m.OwnerOf(component))].parts_met));
+    return set;
   }
 
   // What was decided, as far as it can still be asked.
@@ -509,7 +529,8 @@ struct Machine::Writer {
     const int component = m.SlotComponent(slot);
     out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
     Count(component, b.phase), Count(component, b.phase - 1);
-    for (size_t c = 0; c < b.seen.size(); ++c)
+    const size_t seen = b.seen.AnyAbove(common) ? b.seen.size() : 0;
+    for (size_t c = 0; c < seen; ++c)
       if (const auto clock = static_cast<int>(c); b.seen[c] > common[c])
         out(m.ComponentOf(clock)), Count(clock, b.seen[c]);
     out(-4);

@@ -2,6 +2,7 @@
 #include "ir/warp_check/machine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilec::ir::warp_check {
 
@@ -11,14 +12,21 @@ Machine::Machine(const Program& program, Terms& terms)
   held_by_.resize(static_cast<size_t>(fn_.blocks.size()));
   auto hold = [&](BlockId block, ValueId v) {
     const auto i = static_cast<size_t>(v.index);
-    if (p_.steers[i] || p_.in_core[i]) held_by_[static_cast<size_t>(block.index)].push_back(v);
+    if (!p_.steers[i] && !p_.in_core[i]) return;
+    held_by_[static_cast<size_t>(block.index)].push_back(v.index);
   };
   for (int32_t b = 0; b < fn_.blocks.size(); ++b) {
     for (ValueId v : fn_.blocks[BlockId(b)].args) hold(BlockId(b), v);
     for (OpId id : fn_.blocks[BlockId(b)].ops)
       for (ValueId v : fn_.ops[id].results) hold(BlockId(b), v);
+    std::sort(held_by_[static_cast<size_t>(b)].begin(), held_by_[static_cast<size_t>(b)].end());
   }
   FindLastUses();
+  for (const std::vector<char>& waits : p_.waits_for) {
+    const auto same = std::find(waiting_.begin(), waiting_.end(), waits);
+    waiting_of_.push_back(static_cast<size_t>(same - waiting_.begin()));
+    if (same == waiting_.end()) waiting_.push_back(waits);
+  }
 }
 
 // Where in its own block a value is used last; a use in a region counts as the op's around it.
@@ -52,7 +60,7 @@ State Machine::Begin() const {
   s.barriers.resize(static_cast<size_t>(p_.slots()));
   s.regions.resize(static_cast<size_t>(p_.regions()));
   s.handed.assign(p_.hands.size(), 0);
-  const Clock zero(static_cast<size_t>(components()), 0);
+  const Clock zero(static_cast<size_t>(components()));
   for (Role& r : s.roles) r.all = r.elected = zero;
   if (agreed)
     for (Role& r : s.roles) r.iterations.assign(static_cast<size_t>(agreed->loops), 0);
@@ -86,14 +94,17 @@ bool Machine::Settle(State& state) {
     if (!state.roles[0].ended || ops_ > ops_limit) return true;
     for (size_t i = 1; i < state.roles.size(); ++i) StartRole(static_cast<int>(i));
   }
-  for (bool again = true; again;) {
+  const std::vector<int>& order = p_.consumers_first;
+  size_t first = std::exchange(stopped_, 0);
+  for (bool again = true; again; first = 0) {
     again = false;
-    for (const int role : p_.consumers_first) {
-      if (state.roles[static_cast<size_t>(role)].ended) continue;
-      if (!RunRole(role)) return false;
-      if (ops_ > ops_limit) return true;
+    for (size_t i = first; i < order.size() && !again; ++i) {
+      if (state.roles[static_cast<size_t>(order[i])].ended) continue;
+      if (!RunRole(order[i])) return false;
       again = completed_;
-      if (again) break;
+      if (ops_ <= ops_limit) continue;
+      stopped_ = again ? 0 : i;  // with more ops it goes on from here
+      return true;
     }
   }
   return true;
@@ -226,10 +237,8 @@ Clock Machine::Told() {
     Advance(told, 2 * role_, r.now);
   }
   Advance(told, 2 * role_ + 1, r.now);
-  if (r.fenced > 0 && who_ != Who::kElected) {
-    int32_t& accesses = told[static_cast<size_t>(AccessesOf(role_))];
-    accesses = std::max(accesses, r.fenced);
-  }
+  if (r.fenced > 0 && who_ != Who::kElected)
+    told.Raise(static_cast<size_t>(AccessesOf(role_)), r.fenced);
   return told;
 }
 

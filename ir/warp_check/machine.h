@@ -301,12 +301,17 @@ class Machine {
   std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
   bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
+  size_t stopped_ = 0;      // at a limit of ops: of Program::consumers_first, who was to go on
+  // Few sets of roles wait for many mbarriers: the sets, and by mbarrier which it is.
+  std::vector<std::vector<char>> waiting_;
+  std::vector<size_t> waiting_of_;
+  std::vector<Scalar> args_;  // of the op that is evaluated
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
   std::vector<int32_t> last_use_;              // by value: place in its block of the last use
-  std::vector<std::vector<ValueId>> held_by_;  // by block: values env and core hold
+  std::vector<std::vector<int32_t>> held_by_;  // by block: values env and core hold, sorted
   // By shape of a length: the largest step seen, and where the latest of its loops begins.
   std::map<int32_t, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
@@ -314,6 +319,7 @@ class Machine {
   int64_t ops_ = 0;
   size_t key_bytes_ = 0;                  // of the longest key so far
   std::map<std::string, int32_t> texts_;  // of slots: their numbers
+  OpLists op_lists_;                      // of arrivals at barriers
   std::vector<WarpOpUse> uses_;
 };
 

@@ -185,14 +185,11 @@ void Machine::Fence() {
 void Machine::SyncRole() {
   Role& r = me();
   for (const int c : {2 * role_, 2 * role_ + 1}) {
-    r.all[static_cast<size_t>(c)] = r.now;
+    r.all.Set(static_cast<size_t>(c), r.now);
     for (int a = 0; a < apart(); ++a)
-      if (MeetsFor(role_, a)) r.all[static_cast<size_t>(ClockOf(c, a))] = r.now;
+      if (MeetsFor(role_, a)) r.all.Set(static_cast<size_t>(ClockOf(c, a)), r.now);
   }
-  if (r.fenced > 0) {
-    int32_t& accesses = r.elected[static_cast<size_t>(AccessesOf(role_))];
-    accesses = std::max(accesses, r.fenced);
-  }
+  if (r.fenced > 0) r.elected.Raise(static_cast<size_t>(AccessesOf(role_)), r.fenced);
   Join(r.all, r.elected);
   r.elected = r.all;
 }

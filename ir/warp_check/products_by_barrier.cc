@@ -152,8 +152,8 @@ Step Machine::CommitProducts(OpId id) {
   if (slot < 0) return Step::kFailed;
   me().uncommitted = false;
   Clock told = me().elected;
-  told[static_cast<size_t>(2 * role_ + 1)] = me().now;
-  told[static_cast<size_t>(ProductsOf(role_))] = me().products;
+  told.Set(static_cast<size_t>(2 * role_ + 1), me().now);
+  told.Set(static_cast<size_t>(ProductsOf(role_)), me().products);
   s_->barriers[static_cast<size_t>(slot)].by_commit = true;
   return ArriveTelling(id, slot, 1, -1, told);
 }

@@ -13,17 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "ir/warp_check/clock.h"
 #include "ir/warp_check/flat_map.h"
 #include "ir/warp_check/terms.h"
 
 namespace tilec::ir::warp_check {
-
-using Clock = std::vector<int32_t>;
-
-inline void Join(Clock& into, const Clock& from) {
-  for (size_t i = 0; i < into.size(); ++i)
-    if (from[i] > into[i]) into[i] = from[i];
-}
 
 // kThreadCopy: cp.async, which is done with a phase as copies in are, and of the generic proxy.
 // kTensorProduct: products that complete at an mbarrier, in shared and in tensor memory;
@@ -63,6 +57,26 @@ struct Region {
   std::vector<Record> records;
 };
 
+// Lists of ops, by number; 0 is the empty one. (For WarpOpUse only: a state says which arrivals
+// completed a phase without a vector for each barrier.)
+class OpLists {
+ public:
+  int32_t With(int32_t list, OpId op) {
+    const auto [it, fresh] = longer_.try_emplace({list, op.index}, 0);
+    if (fresh) {
+      all_.push_back({list, op});
+      it->second = static_cast<int32_t>(all_.size());
+    }
+    return it->second;
+  }
+  int32_t Before(int32_t list) const { return all_[static_cast<size_t>(list) - 1].first; }
+  OpId Last(int32_t list) const { return all_[static_cast<size_t>(list) - 1].second; }
+
+ private:
+  std::vector<std::pair<int32_t, OpId>> all_;                 // a list and the op behind it
+  FlatMap<std::pair<int32_t, int32_t>, int32_t> longer_;  // the same, as numbers
+};
+
 struct Barrier {
   bool ready = false;
   int32_t init_component = 0, init_fence = -1;
@@ -74,7 +88,7 @@ struct Barrier {
   bool came_by_commit = false;  // likewise of the last complete one
   OpId last;                    // the op that arrived last, for reports
   int last_role = 0;
-  std::vector<OpId> arriving, arrived_ops;  // of this phase and the last; for WarpOpUse only
+  int32_t arriving = 0, arrived_ops = 0;  // of this phase and the last; lists of OpLists
   std::vector<int> filling, filled;         // likewise as events of a trace
   Clock pending, done;
   Clock seen;  // waits for the last complete phase, which the next one may not overtake

@@ -87,7 +87,8 @@ Scalar Terms::Of(Atom atom) {
         depth = std::max(depth, depth_[static_cast<size_t>(inner)] + 1);
     depth_.push_back(depth);
   }
-  return {Intern({{it->second, 1}}), 0};
+  if (fresh) form_of_.push_back(Intern({{it->second, 1}}));
+  return OfAtom(it->second);
 }
 
 Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {

@@ -49,6 +49,7 @@ class Terms {
  public:
   Terms();
   Scalar Of(Atom atom);
+  Scalar OfAtom(int32_t id) const { return {form_of_[static_cast<size_t>(id)], 0}; }
   const Atom& atom(int32_t id) const { return *atoms_[static_cast<size_t>(id)]; }
   const Form& form(int32_t id) const { return *forms_[static_cast<size_t>(id)]; }
   // Does it speak of an iteration of a loop, however deep inside?
@@ -68,7 +69,8 @@ class Terms {
   std::optional<Scalar> DivideWhole(OpKind kind, const std::vector<Scalar>& args);
   std::map<Atom, int32_t> atom_ids_;
   std::vector<const Atom*> atoms_;
-  std::vector<int> depth_;  // of atoms: ops inside ops
+  std::vector<int> depth_;        // of atoms: ops inside ops
+  std::vector<int32_t> form_of_;  // of atoms: that one alone
   std::map<Form, int32_t> form_ids_;
   std::vector<const Form*> forms_;
   std::vector<char> framed_, of_frames_;  // by form

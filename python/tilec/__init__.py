@@ -12,10 +12,12 @@ SPDX-License-Identifier: Apache-2.0
 
 from ._arrays import Array, array, zeros
 from ._bundle import Bundle, bundle
+from ._compiler import Compiler, Module, compile, load
 from ._errors import Error, KernelWarning, Problem
-from ._kernel import Compiler, Kernel, Module, Parameter, Text, compile, load
+from ._kernel import Kernel
 from ._launch import Device, Graph, Launch, device
 from ._library import ABI, library, use_library
+from ._parameters import Parameter, Text
 
 __all__ = ["ABI", "Array", "Bundle", "Compiler", "Device", "Error", "Graph", "Kernel", "KernelWarning", "Launch", "Module",
            "Parameter", "Problem", "Text", "array", "bundle", "compile", "device", "load", "use_library",

@@ -7,7 +7,8 @@ import ctypes
 import os
 import weakref
 
-from ._kernel import Kernel, Parameter
+from ._kernel import Kernel
+from ._parameters import Parameter
 from ._library import library
 
 

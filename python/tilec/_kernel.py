@@ -1,4 +1,4 @@
-"""Modules, kernels and calls.
+"""Kernels and calls.
 
 A call binds arrays to the tensors of the signature, makes the results it was not given, and launches.
 What was resolved is kept by all that tells one call from another, so that a call like one before is
@@ -7,7 +7,6 @@ a look-up and one call of the library.
 SPDX-License-Identifier: Apache-2.0
 """
 
-import ast
 import ctypes
 import os
 import subprocess
@@ -20,93 +19,9 @@ from . import _arrays
 from ._arrays import Array, View
 from ._errors import Error, KernelWarning
 from ._launch import Launch, _Bound, device
-from ._library import DTYPE_BYTES, DTYPE_NUMBER, PARAMETER_KINDS, library
+from ._library import DTYPE_BYTES
+from ._parameters import Parameter, Text, _Args, _evaluate, _Missing
 from ._torch_calls import _KEPT, TorchCalls, _torch_of
-
-
-class Parameter:
-    """A parameter of a kernel's signature."""
-
-    def __init__(self, c):
-        self.kind = PARAMETER_KINDS[c.kind]
-        self.name = c.name.decode()
-        self.dtype = c.dtype.decode()
-        self.direction = c.direction.decode()  # of tensors: "in", "out", "inout"
-        self.default = c.default_value.decode()  # "": none
-        self.is_static = bool(c.is_static)  # compiled in
-        self.dims = tuple(c.dims[i].decode() for i in range(c.rank))
-
-    def __repr__(self):
-        if self.kind != "tensor":
-            return f"{self.name}: {self.dtype or self.kind}"
-        way = "" if self.direction == "in" else self.direction + " "
-        return f"{self.name}: {way}{self.dtype}[{', '.join(self.dims)}]"
-
-
-_OPERATORS = {
-    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a // b, ast.Mod: lambda a, b: a % b,
-}
-_FUNCTIONS = {"min": min, "max": max, "ceildiv": lambda a, b: -(-a // b),
-              "cdiv": lambda a, b: -(-a // b)}
-
-
-class _Missing(Exception):
-    pass
-
-
-def _evaluate(text, names):
-    """An extent of a signature: numbers, names, + - * / % and min, max, ceildiv."""
-
-    def value(node):
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.Name):
-            if node.id not in names:
-                raise _Missing(node.id)
-            return names[node.id]
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](value(node.left), value(node.right))
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in _FUNCTIONS:
-            return _FUNCTIONS[node.func.id](*[value(a) for a in node.args])
-        raise _Missing(text)
-
-    return value(ast.parse(text, mode="eval").body)
-
-
-class _Args:
-    """tilec_args, freed with this."""
-
-    def __init__(self, lib):
-        self._lib, self.handle = lib, lib.tilec_args_create()
-
-    def __del__(self):
-        self._lib.tilec_args_free(self.handle)
-
-    def tensor(self, name, dtype, address, shape, strides):
-        numbers = ctypes.c_int64 * len(shape)
-        self._lib.tilec_args_tensor(self.handle, name.encode(), DTYPE_NUMBER[dtype], address,
-                                    len(shape), numbers(*shape),
-                                    numbers(*strides) if strides is not None else None)
-
-    def value(self, name, value):
-        key = name.encode()
-        if isinstance(value, bool):
-            self._lib.tilec_args_bool(self.handle, key, value)
-        elif isinstance(value, int):
-            self._lib.tilec_args_int(self.handle, key, value)
-        elif isinstance(value, float):
-            self._lib.tilec_args_float(self.handle, key, value)
-        else:
-            raise TypeError(f"`{name}` is a {type(value).__name__}; values are bool, int or float")
-
-
-class Text(str):
-    """A text that notebooks show as it is laid out."""
-
-    def _repr_html_(self):
-        escaped = self.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        return f"<pre>{escaped}</pre>"
 
 
 _NUMPY_NAMES = {"f32": "float32", "f16": "float16", "bf16": "uint16", "f64": "float64",
@@ -273,7 +188,7 @@ class Kernel(TorchCalls):
                             f"needs {e}: give {e}=NUMBER, or an array for `{p.name}`") from None
 
     def _check_dtype(self, p, dtype):
-        if dtype != p.dtype and dtype not in STANDS_FOR.get(p.dtype, ()):
+        if dtype != p.dtype and dtype not in _arrays.STANDS_FOR.get(p.dtype, ()):
             raise TypeError(f"`{p.name}` of {self.name} is a tensor of {p.dtype}, the array has "
                             f"{dtype}")
 
@@ -472,67 +387,3 @@ class Kernel(TorchCalls):
         if done.returncode != 0:
             raise Error(done.stderr or done.stdout)
         return Text(done.stdout)
-
-
-STANDS_FOR = _arrays.STANDS_FOR
-
-
-class Compiler:
-    """Options of compiling: target (a machine or its file), schedule, tune ("model", "classes",
-    "default", "measure", "measure=SECONDS", a file of `tilec tune`, "model:improve",
-    "classes:improve"), cache (bool), cache_dir, stdlib_dir, ptxas ("auto", "off" or a
-    file)."""
-
-    def __init__(self, **options):
-        self._lib = library()
-        if isinstance(options.get("cache"), bool):
-            options["cache"] = "on" if options["cache"] else "off"
-        n = len(options)
-        names = (ctypes.c_char_p * n)(*[k.encode() for k in options])
-        values = (ctypes.c_char_p * n)(*[str(v).encode() for v in options.values()])
-        self._handle = ctypes.c_void_p()
-        self._lib.tilec_compiler_create(names, values, n, ctypes.byref(self._handle))
-        self.options = options
-
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            self._lib.tilec_compiler_free(self._handle)
-
-    def kernel(self, path, name=None, device="auto"):
-        out = ctypes.c_void_p()
-        self._lib.tilec_compile(self._handle, os.fspath(path).encode(),
-                                name.encode() if name else None, ctypes.byref(out))
-        return Kernel(self._lib, out, (os.fspath(path), None), self.options, device)
-
-    def kernel_of_text(self, text, name=None, file="kernel.tile", device="auto"):
-        out = ctypes.c_void_p()
-        self._lib.tilec_compile_text(self._handle, text.encode(), file.encode(),
-                                     name.encode() if name else None, ctypes.byref(out))
-        return Kernel(self._lib, out, (file, text), self.options, device)
-
-
-class Module:
-    """The kernels of a file, by name."""
-
-    def __init__(self, compiler, path, device_name):
-        self._compiler, self._path, self._device_name = compiler, path, device_name
-        self._kernels = {}
-
-    def __getitem__(self, name):
-        if name not in self._kernels:
-            self._kernels[name] = self._compiler.kernel(self._path, name, self._device_name)
-        return self._kernels[name]
-
-    def __repr__(self):
-        return f"tilec.Module({self._path!r})"
-
-
-def load(path, device="auto", **options):
-    """The kernels of a .tile file ("std/matmul.tile" is the standard library's): load(path)["gemm"].
-    `device` is for arrays of the host's memory."""
-    return Module(Compiler(**options), path, device)
-
-
-def compile(text, name=None, device="auto", file="kernel.tile", **options):
-    """A kernel of a text; `name` may be left out if it has one."""
-    return Compiler(**options).kernel_of_text(text, name, file, device)

@@ -79,6 +79,8 @@ struct Form {
   std::string_view collective;
 };
 
+constexpr uint32_t kPending = ~0u;  // RegUse::inst of the instruction being built
+
 // One virtual register: a PTX register, a special one or a temporary.
 struct VReg {
   uint8_t bits = 32;    // 1, 32 or 64

@@ -4,61 +4,15 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "runtime/emulator/exec_tcgen05.h"
+#include "runtime/emulator/exec_tcgen05_async.h"
 #include "runtime/emulator/handlers.h"
 #include "runtime/emulator/judge_hooks.h"
 
 namespace tilec::runtime::emulator {
 
-using judge::Rule;
-
 namespace {
-
-Step Bad(Warp& w, const Inst& i, int lane, Rule rule, const std::string& why) {
-  return FailRule(w, i, kBadOperandValue, rule, fmt::format("`{}`: {}", TextOf(w, i), why), lane);
-}
-
-// Happens now, or when the schedule says so; in the order of issue either way.
-bool Enqueue(Warp& w, int lane, std::function<bool()> op) {
-  Cluster& cluster = *w.cta->cluster;
-  if (cluster.launch->options->landing == Landing::kEarly) return op();
-  std::shared_ptr<TensorCta> tensor = w.cta->tensor;
-  TensorQueue& queue = tensor->queues[{w.index, lane}];
-  queue.ops.push_back(std::move(op));
-  cluster.in_flight.push_back({[tensor, &queue] { return queue.Step(); }});
-  return true;
-}
-
-// The CTAs that an operation works on: this one, or the pair, the even one first.
-bool PartsOf(Warp& w, const Inst& i, int lane, uint32_t group, Cta** ctas) {
-  ctas[0] = w.cta, ctas[1] = nullptr;
-  TensorOf(*w.cta);
-  if (group == 1) return true;
-  Cta* peer = PeerOf(*w.cta);
-  const char* why = peer == nullptr ? "the CTA is in no pair: the cluster needs an even size"
-                    : peer->live_warps == 0 ? "the other CTA of the pair has exited"
-                                            : nullptr;
-  if (why != nullptr) return Bad(w, i, lane, Rule::kT10, why), false;
-  ctas[0] = w.cta->rank % 2 == 0 ? w.cta : peer;
-  ctas[1] = w.cta->rank % 2 == 0 ? peer : w.cta;
-  TensorOf(*peer);
-  return true;
-}
-
-TensorPart PartOf(Cta* cta) {
-  if (cta == nullptr) return {};
-  return {&TensorOf(*cta).memory, cta->smem, cta->smem_bytes};
-}
-
-// What one thread issues is issued by several.
-void JudgeLanes(Warp& w, const Inst& i, uint32_t mask, judge::Severity severity) {
-  if (w.judge == nullptr || (mask & (mask - 1)) == 0) return;
-  w.judge->TensorSay(Rule::kT11, severity, w.judge_id, mask, PcOf(w, i),
-                     fmt::format("lanes {:#x} issue the operation, each of them once", mask),
-                     "let one lane issue it, see `elect.sync`");
-}
 
 uint8_t LayoutOf(const TensorDescriptor& d) {
   return emulator::LayoutOf(d.mode == 0 ? 0 : d.span());
@@ -327,83 +281,5 @@ Step RunTensorShift(Warp& w, const Inst& i, uint32_t mask) {
 }
 
 // ---- commit ----
-
-namespace {
-
-bool ArriveOnce(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset) {
-  auto it = cta.mbarriers.find(offset);
-  const std::string where = fmt::format("the mbarrier at shared offset {} of CTA ({},{},{})",
-                                        offset, cta.id[0], cta.id[1], cta.id[2]);
-  if (cta.live_warps == 0)
-    return Bad(w, i, lane, Rule::kT12, where + ": the CTA has exited"), false;
-  if (it == cta.mbarriers.end())
-    return Bad(w, i, lane, Rule::kT14, where + " is not initialised"), false;
-  const MBarrierStep step = it->second.Arrive(1);
-  if (!step.ok())
-    return Bad(w, i, lane, Rule::kT14,
-               fmt::format("{}: {} (phase {}, {} of {} arrivals pending)", where,
-                           Describe(step.error), it->second.phase(), it->second.pending(),
-                           it->second.expected())),
-           false;
-  ++cta.progress;
-  if (step.completed)
-    if (judge::Judge* j = JudgeOf(cta)) j->PhaseDone(cta.rank, offset);
-  return true;
-}
-
-// The CTAs whose mbarrier a commit arrives at.
-bool TargetsOf(Warp& w, const Inst& i, int l, std::vector<Cta*>* targets, uint32_t* offset) {
-  Cta* cta = ResolveShared(w, Row<uint32_t>(w, i.o[0])[l], offset);
-  if (cta == nullptr || *offset > cta->smem_bytes || 8 > cta->smem_bytes - *offset) {
-    FailLane(w, i, l, kSharedOutOfBounds, "an mbarrier", 8, *offset,
-             cta == nullptr ? 0 : cta->smem_bytes);
-    return false;
-  }
-  if (*offset % 8 != 0) {
-    FailLane(w, i, l, kMisaligned, "an mbarrier", 8, *offset, 8);
-    return false;
-  }
-  if (!i.u[0]) {
-    targets->push_back(cta);
-    return true;
-  }
-  const uint32_t ranks = Row<uint32_t>(w, i.o[1])[l] & 0xffff;
-  auto& ctas = w.cta->cluster->ctas;
-  if (ctas.size() < 16 && ranks >> ctas.size() != 0)
-    return Bad(w, i, l, Rule::kT10,
-               fmt::format("the mask {:#x} names a CTA that is not in the cluster of {}", ranks,
-                           ctas.size())),
-           false;
-  for (Cta& c : ctas)
-    if (ranks >> c.rank & 1) targets->push_back(&c);
-  return true;
-}
-
-}  // namespace
-
-Step RunTensorCommit(Warp& w, const Inst& i, uint32_t mask) {
-  TensorOf(*w.cta);
-  JudgeLanes(w, i, mask, judge::Severity::kHint);
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int l = __builtin_ctz(rest);
-    std::vector<Cta*> targets;
-    uint32_t offset = 0;
-    if (!TargetsOf(w, i, l, &targets, &offset)) return Step::kError;
-    auto message = std::make_shared<judge::Judge::TensorMessage>();
-    if (w.judge != nullptr) {
-      *message = w.judge->TensorCommit(w.judge_id, l, PcOf(w, i));
-      for (const Cta* c : targets) w.judge->TensorCommitTo(*message, c->rank, offset);
-    }
-    const bool ok = Enqueue(w, l, [&w, &i, l, targets, offset, message] {
-      for (Cta* c : targets) {
-        if (w.judge != nullptr) w.judge->TensorArrive(*message, c->rank, offset);
-        if (!ArriveOnce(w, i, l, *c, offset)) return false;
-      }
-      return true;
-    });
-    if (!ok) return Step::kError;
-  }
-  return Step::kNext;
-}
 
 }  // namespace tilec::runtime::emulator

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,18 @@ bool Read(const std::string& path, bool absent, Answers* out) {
 
 std::string PathOf(const std::string& folder, const std::string& key) {
   return folder + "/" + key + ".tilec";
+}
+
+// What stands under the key, as long unused as it was: who looks here asks nothing of the compiler.
+std::optional<std::string> Peek(const runtime::KernelCache& cache, const std::string& folder,
+                                const std::string& key, DiagSink& diags) {
+  struct stat before = {};
+  const std::string path = PathOf(folder, key);
+  if (stat(path.c_str(), &before) != 0) return std::nullopt;
+  std::optional<std::string> answer = cache.Get(key, diags);
+  const struct timespec times[2] = {before.st_atim, before.st_mtim};
+  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) Fail(path + " lost its time");
+  return answer;
 }
 
 bool Unpack(const std::string& folder, const std::vector<std::string>& files) {
@@ -79,7 +92,7 @@ bool Keep(bool whole, const std::string& file, const std::string& folder,
   for (const runtime::CacheEntry& entry : *entries) {
     const bool schedule = entry.label == "kept" || entry.label.starts_with("schedule ");
     if (!schedule || elsewhere.count(entry.key) || (whole && entry.used_seconds == 0)) continue;
-    if (std::optional<std::string> answer = cache.Get(entry.key, diags))
+    if (std::optional<std::string> answer = Peek(cache, folder, entry.key, diags))
       found[entry.key] = *std::move(answer);
   }
   const size_t before = kept.size();
@@ -113,7 +126,7 @@ bool Compare(const std::string& folder, const std::vector<std::string>& files) {
   int same = 0, moved = 0;
   for (const runtime::CacheEntry& entry : *entries) {
     const auto known = kept.find(entry.key);
-    const auto answer = known == kept.end() ? std::nullopt : cache.Get(entry.key, diags);
+    const auto answer = known == kept.end() ? std::nullopt : Peek(cache, folder, entry.key, diags);
     if (!answer) continue;
     const bool alike = *answer == known->second || *answer + "\n" == known->second;
     ++(alike ? same : moved);

@@ -31,35 +31,17 @@
 #include <string>
 #include <vector>
 
-#include "api/machine.h"
-#include "api/pipeline.h"
-#include "api/split.h"
-#include "api/tune.h"
 #include "backend/ptxas.h"
-#include "ir/lower/operands.h"
-#include "ir/queries.h"
-#include "runtime/emulator/judge/cause.h"
 #include "runtime/emulator/judge/finding.h"
 #include "runtime/ptx_text.h"
-#include "tests/solved/folder.h"
+#include "tests/targets/on_machine.h"
 #include "tests/test_calls.h"
 #include "tools/runner.h"
 #include "tools/session.h"
 
 namespace tilec {
+
 namespace {
-
-using runtime::Landing;
-using runtime::Policy;
-
-struct Execution {
-  Policy policy;
-  Landing landing;
-  uint64_t seed;
-};
-constexpr Execution kExecutions[] = {{Policy::kRunToBlock, Landing::kEarly, 0},
-                                     {Policy::kConsumerFirst, Landing::kPoison, 0},
-                                     {Policy::kRandom, Landing::kLate, 1}};
 
 constexpr std::string_view kNoRoom = "I302";  // in shared memory
 
@@ -68,150 +50,6 @@ std::string Body(const std::string& ptx) {
   const size_t at = ptx.find(".address_size");
   return at == std::string::npos ? ptx : ptx.substr(at);
 }
-
-tools::Options OptionsFor(const std::string& machine) {
-  tools::Options options;
-  options.target = machine;
-  options.target_said = true;
-  options.no_cache = true;
-  options.solutions = SolvedFolder();
-  return options;
-}
-
-using Outputs = std::map<std::string, ir::TensorValue>;
-
-class OnMachine {
- public:
-  OnMachine(const std::string& machine, const std::string& file) : session_(OptionsFor(machine)) {
-    good_ = session_.CheckOptions().ok() && session_.LoadFile(file).ok();
-    if (!good_) return;
-    auto read = session_.Machine();
-    machine_ = read.ok() ? *read : nullptr;
-    good_ = machine_ != nullptr;
-  }
-  bool good() const { return good_; }
-  const ir::Target& machine() const { return *machine_; }
-  tools::Session& session() { return session_; }
-
-  // Does the call multiply tiles, and does the machine's unit take any of the products?
-  enum class Products { kNone, kByArithmetic, kOnUnit };
-  Result<Products> ProductsOf(const frontend::TestCallInfo& call) {
-    DiagSink& diags = session_.diags();
-    TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
-    TRY(const ir::Function fn,
-        api::MakeTileIr(session_.loaded(), call.kernel, bound, nullptr, diags));
-    Products products = Products::kNone;
-    for (ir::OpId id : ir::OpsInOrder(fn)) {
-      const ir::Op& op = fn.ops[id];
-      if (op.kind != ir::OpKind::kDot) continue;
-      if (ir::IsOnUnit(fn, op, *machine_)) return Products::kOnUnit;
-      products = Products::kByArithmetic;
-    }
-    return products;
-  }
-
-  Result<backend::KernelImage> Compile(const frontend::TestCallInfo& call, DiagSink& diags) {
-    TRY(const api::Call bound, BindDense(*session_.loaded().program, call, diags));
-    const api::PipelineOptions options = session_.pipeline();
-    const std::string key = api::ImageKey(session_.loaded(), call.kernel, bound, options);
-    if (const auto at = images_.find(key); at != images_.end()) return at->second;
-    TRY(backend::KernelImage image, api::CompileCall(session_.loaded(), call.kernel, bound, options,
-                                                     nullptr, nullptr, nullptr, diags));
-    images_.emplace(key, image);
-    return image;
-  }
-
-  // The same call with the tiles that the model takes, whatever the call says.
-  Result<frontend::TestCallInfo> Chosen(frontend::TestCallInfo call, DiagSink& diags) {
-    const frontend::Program& program = *session_.loaded().program;
-    TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
-    for (const auto& tune : signature.tunes) call.args.erase(tune.name);
-    TRY(const api::Call bound, BindDense(program, call, diags));
-    for (const auto& [name, value] :
-         api::TunesFor(session_.loaded(), signature, ByModel(), nullptr, bound, diags))
-      call.args[name] = value;
-    return call;
-  }
-  bool LeavesNothingOpen(const frontend::TestCallInfo& call) {
-    DiagSink quiet;
-    const auto signature = frontend::SignatureOf(*session_.loaded().program, call.kernel, quiet);
-    return signature.ok() && signature->tunes.empty();
-  }
-  Result<backend::KernelImage> Choose(const frontend::TestCallInfo& call, DiagSink& diags) {
-    const frontend::Program& program = *session_.loaded().program;
-    TRY(const frontend::Signature signature, frontend::SignatureOf(program, call.kernel, diags));
-    TRY(const frontend::TestCallInfo chosen, Chosen(call, diags));
-    TRY(api::Call bound, BindDense(program, chosen, diags));
-    const api::PipelineOptions options = ByModel();
-    api::ChooseForm(session_.loaded(), signature, options, &bound);
-    return api::CompileCall(session_.loaded(), call.kernel, bound, options, nullptr, nullptr,
-                            nullptr, diags);
-  }
-
-  api::PipelineOptions ByModel() {
-    api::PipelineOptions options = session_.pipeline();
-    options.tune = "model";
-    options.ptxas.clear();
-    return options;
-  }
-
-  // What the call gives its tensors.
-  static void Take(const frontend::TestCallInfo& call, tools::RunRequest* request) {
-    for (const auto& [name, input] : call.inputs)
-      if (input.kind == frontend::TestInput::Kind::kFile)
-        request->files[name] = input.file;
-      else
-        request->inputs[name] = input;
-  }
-  Result<Outputs> Interpret(const frontend::TestCallInfo& call) {
-    tools::RunRequest request;
-    request.kernel = call.kernel;
-    request.values = call.args;
-    Take(call, &request);
-    TRY(tools::RunResult result, tools::RunKernel(session_, request));
-    return std::move(result.outputs);
-  }
-
-  // What is wrong with one execution; "": nothing.
-  std::string Run(const frontend::TestCallInfo& call, const Execution& how,
-                  const Outputs& expected) {
-    runtime::EmulatorOptions options;
-    options.machine = api::LimitsOf(*machine_);
-    options.policy = how.policy;
-    options.landing = how.landing;
-    options.seed = how.seed;
-    options.check = runtime::EmulatorOptions::Check::kOn;
-    options.report = std::make_shared<runtime::judge::Report>();
-    const auto device = runtime::OpenEmulator(options);
-    tools::RunRequest request;
-    request.kernel = call.kernel;
-    request.values = call.args;
-    Take(call, &request);
-    request.device = device.get();
-    request.images = &images_;
-    const auto outcome = tools::RunKernel(session_, request);
-    for (const runtime::judge::Finding& finding : options.report->findings())
-      if (finding.severity != runtime::judge::Severity::kHint)
-        return fmt::format("the judge: {}", runtime::judge::Summarise({finding}, true));
-    if (!outcome.ok()) return "the run stopped";
-    for (const auto& [name, want] : expected) {
-      const auto at = outcome->outputs.find(name);
-      if (at == outcome->outputs.end()) return fmt::format("no {} came out", name);
-      tools::TensorRun run;
-      run.name = name;
-      run.dims = want.dims;
-      run.result = ir::Compare(want, at->second, {});
-      if (!run.result.ok()) return fmt::format("{}: {}", name, tools::DescribeCheck(run));
-    }
-    return "";
-  }
-
- private:
-  tools::Session session_;
-  tools::Images images_;
-  api::Machine machine_;
-  bool good_ = false;
-};
 
 class Test {
  public:
@@ -335,11 +173,10 @@ class Test {
       Exception(on, call, fmt::format("{} bytes spilled, and no tune to choose", spilled));
       return true;
     }
-    Wrong(
-        on, call,
-        image.ok() ? fmt::format("the model's choice, {}, spills",
-                                 CallText(*on.Chosen(call, diags)))
-                   : RenderAll(diags, on.session().loaded().sources));
+    Wrong(on, call,
+          image.ok()
+              ? fmt::format("the model's choice, {}, spills", CallText(*on.Chosen(call, diags)))
+              : RenderAll(diags, on.session().loaded().sources));
     return false;
   }
 
@@ -397,6 +234,7 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
+
 }  // namespace tilec
 
 int main(int argc, char** argv) { return tilec::Main(argc, argv); }

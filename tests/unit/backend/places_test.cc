@@ -8,9 +8,9 @@
 namespace tilec::backend {
 namespace {
 
-const std::vector<std::vector<int64_t>> kShapes = {{64, 64}, {48, 40}, {7, 24}, {96, 16}};
+const std::vector<std::vector<int64_t>> kScanShapes = {{64, 64}, {48, 40}, {7, 24}, {96, 16}};
 
-double Step(const std::string& kind, double a, double b) {
+double ScanStep(const std::string& kind, double a, double b) {
   if (kind == "sum") return a + b;
   if (kind == "prod") return a * b;
   return kind == "max" ? std::fmax(a, b) : std::fmin(a, b);
@@ -28,7 +28,7 @@ TEST(Places, ScansOfManyLayouts) {
                      {DType::kF64, "prod", 0.9, 1.1, 1e-12}, {DType::kI64, "sum", -90, 90, 0},
                      {DType::kU8, "max", 0, 200, 0},         {DType::kI16, "min", -90, 90, 0}};
   int n = 0, scanned = 0;
-  for (const auto& shape : kShapes)
+  for (const auto& shape : kScanShapes)
     for (int warps : {4, 8})
       for (const ir::Layout& layout : SomeLayouts(shape, 32 * warps))
         for (int axis : {0, 1}) {
@@ -55,7 +55,7 @@ TEST(Places, ScansOfManyLayouts) {
               const int64_t before = axis == 0 ? (i - 1) * cols + j : i * cols + j - 1;
               if ((axis == 0 ? i : j) == 0) continue;
               double& w = want[static_cast<size_t>(i * cols + j)];
-              w = Step(row.kind, want[static_cast<size_t>(before)], w);
+              w = ScanStep(row.kind, want[static_cast<size_t>(before)], w);
             }
           ExpectNear(k.values("C"), want, row.tolerance,
                      k.fn.name + " " + row.kind + " " + ir::ToText(layout));
@@ -74,7 +74,7 @@ struct Move {
 TEST(Places, RearrangesBetweenLayouts) {
   SKIP_WITHOUT_DEVICE();
   int n = 0;
-  for (const auto& shape : kShapes) {
+  for (const auto& shape : kScanShapes) {
     const int64_t rows = shape[0], cols = shape[1];
     const Move moves[] = {
         {"columns", {rows, cols / 2}, cols / 2, {cols, 1}},

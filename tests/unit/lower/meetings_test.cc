@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/lower/sequential.h"
@@ -142,7 +143,37 @@ TEST(Meetings, WhatIsReadBehindAStoreStaysBehindIt) {
     if (fn.ops[id].kind != OpKind::kFor) continue;
     const BlockId body = fn.ops[id].regions[0];
     const auto meets = [&](OpId op) { return fn.ops[op].kind == OpKind::kReduce; };
-    EXPECT_EQ(MeetTogether(fn, body, meets), fn.blocks[body].ops);
+    const auto none = [](OpId) { return int64_t{0}; };
+    EXPECT_EQ(MeetTogether(fn, body, meets, none), fn.blocks[body].ops);
+  }
+}
+
+// Three largest values of three tiles of one row: together, or, where a thread holds 16 elements of
+// each, two and one.
+TEST(Meetings, NoMoreThanThreadsHold) {
+  const Function fn = Rows(R"(
+        %an = mul %a, %largest : f32[1]
+        %c1 = add %c, %C : i64
+        %x1 = load %X, %r, %c1 {modes = "rr", sizes = [1, 4096]} : f32[1, 4096]
+        %l1 = reduce %x1 {kind = "max", axis = 1} : f32[1]
+        %bn = mul %b, %l1 : f32[1]
+        %c2 = add %c1, %C : i64
+        %x2 = load %X, %r, %c2 {modes = "rr", sizes = [1, 4096]} : f32[1, 4096]
+        %l2 = reduce %x2 {kind = "max", axis = 1} : f32[1]
+        %dn = mul %d, %l2 : f32[1]
+        yield %an, %bn, %dn)");
+  for (OpId id : OpsInOrder(fn)) {
+    if (fn.ops[id].kind != OpKind::kFor) continue;
+    const BlockId body = fn.ops[id].regions[0];
+    const auto meets = [&](OpId op) { return fn.ops[op].kind == OpKind::kReduce; };
+    for (const auto& [holds, first_run] : {std::pair{0, 3}, {16, 2}, {17, 1}}) {
+      const std::vector<OpId> order =
+          MeetTogether(fn, body, meets, [&, n = holds](OpId) { return int64_t{n}; });
+      EXPECT_EQ(order.size(), fn.blocks[body].ops.size());
+      const auto begin = std::find_if(order.begin(), order.end(), meets);
+      const auto end = std::find_if(begin, order.end(), [&](OpId op) { return !meets(op); });
+      EXPECT_EQ(end - begin, first_run) << holds;
+    }
   }
 }
 

@@ -125,5 +125,40 @@ TEST(WarpVerdict, SaysWhichLimitItCameTo) {
   EXPECT_EQ(std::string(verdict.finding->def->name), "WarpBytes");
 }
 
+// What roles agree on is walked for some ops, then what relates iterations, then the rest of it:
+// the walk goes on where it was cut, and ends as one that never was.
+TEST(WarpVerdict, AWalkThatWasCutGoesOn) {
+  DiagSink diags;
+  const auto nest = [](const std::string& tag, const std::string& body) {
+    return For("%zero", "%M", 64, "%m" + tag, For("%zero", "%K", 64, "%k" + tag, body));
+  };
+  const std::string program = Pair(nest("a", kLoad), nest("b", kTake));
+  const auto prove = [&](const std::string& text, int64_t first) {
+    const Result<Function> fn = ParseFunction(text, diags);
+    EXPECT_TRUE(fn.ok());
+    WarpCheckOptions options(H200());
+    options.first_agreed_ops = first;
+    options.widen = false;
+    options.max_states = 20;  // what relates iterations needs more
+    options.max_ops = 20'000;
+    return ProveWarps(*fn, options);
+  };
+  const WarpVerdict whole = prove(program, 20'000);
+  ASSERT_EQ(whole.proof, WarpProof::kProved);
+  EXPECT_EQ(whole.stats.walked, whole.stats.ops);  // one walk was enough
+  for (int64_t first = 1; first < whole.stats.ops; first += 7) {
+    const WarpVerdict cut = prove(program, first);
+    ASSERT_EQ(cut.proof, WarpProof::kProved) << first;
+    EXPECT_EQ(cut.stats.states, whole.stats.states) << first;
+    EXPECT_GT(cut.stats.walked, cut.stats.ops) << first;
+    // A wait that the limit fell on is asked for once more.
+    EXPECT_GE(cut.stats.ops, whole.stats.ops) << first;
+    EXPECT_LE(cut.stats.ops, whole.stats.ops + 1) << first;
+  }
+  const std::string wrong = With(program, "8192", "4096");
+  for (const int64_t first : {1, 40, 20'000})
+    EXPECT_EQ(prove(wrong, first).proof, WarpProof::kRefuted) << first;
+}
+
 }  // namespace
 }  // namespace tilec::ir
