@@ -32,9 +32,12 @@ std::vector<ir::OpId> Emitter::CountersAround(const ir::Op& loop) {
 void Emitter::ZeroCounters(const ir::Op& loop) {
   const std::vector<ir::OpId> all = CountersAround(loop);
   const int64_t threads = int64_t{32} * role_.warps;
+  // Others may still read what the bytes held: the counts of the tile before, say.
+  if (!all.empty()) RoleBarrier();
   for (const ir::OpId id : all) {
     const ir::Op& op = fn_.ops[id];
-    const int64_t counters = ir::CountersOf(fn_, op), n = counters * ir::CounterSets(counters);
+    const int64_t counters = ir::CountersOf(fn_, op);
+    const int64_t n = (counters + 1) * ir::CounterSets(counters);  // what is not counted, too
     llvm::Value* place = b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateShl(role_.thread, 2));
     for (int64_t at = 0; at < n; at += threads)
       StoreGlobal(place, 4 * at, b_.CreateICmpSLT(role_.thread, I32(n - at)), {I32(0)},

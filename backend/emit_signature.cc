@@ -212,9 +212,10 @@ void Emitter::Declare() {
   const int64_t wanted = fn_.launch.ctas_per_sm;
   const int64_t ctas = wanted == 1 && !HasProducts() && image_.block >= ir::kLargeCta ? 0 : wanted;
   if (ctas > 0) function_->addFnAttr("nvvm.minctasm", std::to_string(ctas));
-  // Fewer than the ISA allows: the assembler cannot know.
-  const int64_t most = options_.machine->limits.regs_per_thread;
-  const bool few = most < ir::isa::kMostThreadRegisters;
+  // Fewer than the ISA allows: the assembler cannot know. CTAs side by side have a share each.
+  const bool few = options_.machine->limits.regs_per_thread < ir::isa::kMostThreadRegisters;
+  const int64_t most = ctas > 1 ? options_.machine->RegistersAtLaunch(fn_.launch.warps * ctas)
+                                : options_.machine->limits.regs_per_thread;
   if (few) function_->addFnAttr("nvvm.maxnreg", std::to_string(most));
   const int64_t cluster = fn_.launch.cluster;
   if (cluster > 1) function_->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", cluster));

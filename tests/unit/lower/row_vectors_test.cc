@@ -126,6 +126,10 @@ TEST(RowVectors, WhatThreadsMakeOperandsOfOneSumFromComesAsRow) {
   for (const char* tile : {"%cols = broadcast %col {axes = [0, 1]} : f32", "%wide = cast %a : f32",
                            "%wt = mul %wide, %cols : f32", "%l = cast %wt : bf16"})
     text = With(text, fmt::format("{}[64, 32]", tile), fmt::format("{}[64, 2048]", tile));
+  Changed(RowVectors, Parsed(Longer(text)), 0);  // nothing is decoded
+  text = With(text, "        %wide = cast %a : f32[64, 2048]",
+              "        %whole = cast %a : i32[64, 2048]\n"
+              "        %wide = cast %whole : f32[64, 2048]");
   Changed(RowVectors, Parsed(Longer(text)), 1);
   const Function before = OfWeights();
   const Function after = Changed(RowVectors, before, 1);
