@@ -1,3 +1,5 @@
+// What the proof can say about a program of roles: one constant per row of diagnostics.def.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
