@@ -35,8 +35,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/passes/clone_chain.h"
 #include "ir/passes/passes.h"
-#include "ir/passes/rewrite.h"
 #include "ir/passes/row_threads.h"
 #include "ir/uses.h"
 
@@ -137,30 +137,6 @@ class Ahead {
     return {turns, vectors};
   }
 
-  // The load and what makes its position, for the position in `map`.
-  ValueId Again(Builder& b, ValueId v, BlockId body, ValueMap& map) {
-    if (const auto known = map.find(v); known != map.end()) return known->second;
-    if (BlockOf(fn_, v) != body) return v;
-    const OpId def = fn_.values[v].def;
-    const std::vector<ValueId> operands = fn_.ops[def].operands;
-    for (ValueId operand : operands) Again(b, operand, body, map);
-    CloneOp(b, fn_, def, map);
-    return map.at(v);
-  }
-
-  // Ops that `make` appends to the block, taken off again.
-  template <typename F>
-  std::vector<OpId> Made(BlockId block, Span at, F&& make) {
-    const auto before = static_cast<std::ptrdiff_t>(fn_.blocks[block].ops.size());
-    Builder b(fn_, block);
-    b.SetSpan(at);
-    make(b);
-    std::vector<OpId>& ops = fn_.blocks[block].ops;
-    std::vector<OpId> made(ops.begin() + before, ops.end());
-    ops.erase(ops.begin() + before, ops.end());
-    return made;
-  }
-
   void Loop(OpId id) {
     const BlockId body = Body(id), block = fn_.ops[id].block;
     std::vector<OpId> loads = LoadsOf(body);
@@ -176,11 +152,11 @@ class Ahead {
     };
     const auto load_at = [&](Builder& b, OpId load, ValueId position) {
       ValueMap map = {{fn_.blocks[body].args[0], position}};
-      return Again(b, fn_.ops[load].results[0], body, map);
+      return CloneChain(b, fn_, fn_.ops[load].results[0], body, map);
     };
     ValueId middle;
     OpId made;
-    const std::vector<OpId> front = Made(block, loop.at, [&](Builder& b) {
+    const std::vector<OpId> front = OpsMadeBy(fn_, block, loop.at, [&](Builder& b) {
       const ValueId lo = loop.operands[0], together = b.Int(ahead * step);
       const ValueId length =
           b.Binary(OpKind::kMax, b.Binary(OpKind::kSub, loop.operands[1], lo), b.Int(0));

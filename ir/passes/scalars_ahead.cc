@@ -21,7 +21,7 @@
 
 #include <algorithm>
 
-#include "ir/passes/rewrite.h"
+#include "ir/passes/clone_chain.h"
 
 namespace tilec::ir {
 namespace {
@@ -66,27 +66,11 @@ class FactorsAhead {
     return products ? loads : std::vector<OpId>();
   }
 
-  // The load and what makes its position, for the position in `map`, at the end of b's block.
-  ValueId Again(Builder& b, ValueId v, BlockId body, ValueMap& map) {
-    if (const auto known = map.find(v); known != map.end()) return known->second;
-    if (BlockOf(fn_, v) != body) return v;
-    const OpId def = fn_.values[v].def;
-    const std::vector<ValueId> operands = fn_.ops[def].operands;
-    for (ValueId operand : operands) Again(b, operand, body, map);
-    CloneOp(b, fn_, def, map);
-    return map.at(v);
-  }
-
   // Ops that `make` appends to the block, moved to its beginning or in front of `before`.
   template <typename F>
   void Insert(BlockId block, OpId before, Span at, F&& make) {
-    const auto size = static_cast<std::ptrdiff_t>(fn_.blocks[block].ops.size());
-    Builder b(fn_, block);
-    b.SetSpan(at);
-    make(b);
+    const std::vector<OpId> made = OpsMadeBy(fn_, block, at, make);
     std::vector<OpId>& ops = fn_.blocks[block].ops;
-    std::vector<OpId> made(ops.begin() + size, ops.end());
-    ops.erase(ops.begin() + size, ops.end());
     const auto place = before.valid() ? std::find(ops.begin(), ops.end(), before) : ops.begin();
     ops.insert(place, made.begin(), made.end());
   }
@@ -100,12 +84,12 @@ class FactorsAhead {
       ValueId first, next;
       Insert(outside, loop, at, [&](Builder& b) {
         ValueMap map = {{position, fn_.ops[loop].operands[0]}};
-        first = Again(b, loaded, body, map);
+        first = CloneChain(b, fn_, loaded, body, map);
       });
       Insert(body, {}, at, [&](Builder& b) {
         const ValueId step = b.Int(fn_.ops[loop].i("step"));
         ValueMap map = {{position, b.Binary(OpKind::kAdd, position, step)}};
-        next = Again(b, loaded, body, map);
+        next = CloneChain(b, fn_, loaded, body, map);
       });
       const ValueId now = fn_.AddArg(body, type, fn_.values[loaded].name);
       for (OpId op : OpsInOrder(fn_))
