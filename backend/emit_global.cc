@@ -221,6 +221,7 @@ Regs Emitter::InsideOrEdge(llvm::Value* inside, const ir::Type& type,
 
 Result<void> Emitter::EmitGLoad(const ir::Op& op) {
   loads_ = LoadInst(op);
+  if (op.i("shifted", 0) == 2) return EmitSlidLoad(op);
   if (op.i("shifted", 0)) return EmitShiftedLoad(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.results[0];
@@ -261,6 +262,7 @@ Result<void> Emitter::EmitGLoad(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitGStore(const ir::Op& op) {
+  if (op.i("shifted", 0) == 2) return EmitSlidStore(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.operands[1];
   const ir::Type& type = fn_.type(tile);

@@ -233,6 +233,17 @@ class Emitter {
                          const std::vector<std::vector<int>>& groups, llvm::Value* fill,
                          bool goes_on);
   Result<void> EmitShiftedLoad(const ir::Op& op);
+  // emit_slid.cc
+  struct SlidPlace;
+  SlidPlace PlaceOfSlid(const ir::Op& op, ir::ValueId tile);
+  llvm::Value* SlidWhole(const SlidPlace& place, int64_t reg, int64_t elements, int64_t least);
+  std::pair<llvm::Value*, llvm::Value*> SlidElement(const SlidPlace& place, int64_t at);
+  Regs LoadSlidGroups(const SlidPlace& place, const std::vector<std::vector<int>>& groups,
+                      llvm::Value* fill, int64_t least, llvm::Value* aligned);
+  void StoreSlidGroups(const SlidPlace& place, const std::vector<std::vector<int>>& groups,
+                       int64_t least, llvm::Value* aligned);
+  Result<void> EmitSlidLoad(const ir::Op& op);
+  Result<void> EmitSlidStore(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
   llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);

@@ -164,8 +164,20 @@ bool Verifier::CheckVector(const Op& op) {
     return Fail(kVerifyForm, op,
                 fmt::format("vector = {} of {}; accesses have at most 16 bytes", vector,
                             Spelling(t.dtype)));
-  const bool shifted = op.i("shifted", 0) != 0;
-  if (shifted) {
+  const int64_t shifted = op.i("shifted", 0);
+  if (shifted == 2) {  // ir/lower/slides.h
+    const std::optional<RowRun> run = RowRunOf(fn_, op);
+    const bool load = op.kind == OpKind::kGLoad;
+    const Param* p = fn_.param(op.operands[0]);
+    if (!run || run->row_dim >= 0 || op.attr("scratch") || run->columns % 8 != 0 ||
+        p->facts.base_align_bytes % 16 != 0 || (load && p->direction != Direction::kIn) ||
+        (!load && fn_.type(op.operands[0]).rank() == 1))
+      return Fail(kVerifyForm, op,
+                  "tiles that slide are pieces of one row, of 8 elements or a multiple, of tensors "
+                  "that begin at a multiple of 16 bytes: loads of what is only read, stores of rows");
+    return true;
+  }
+  if (shifted != 0) {
     const std::optional<RowRun> run = RowRunOf(fn_, op);
     const bool load = op.kind == OpKind::kGLoad;
     const Param* p = fn_.param(op.operands[0]);

@@ -18,6 +18,7 @@ Emitter::Emitter(const Function& in, const ProgramPlan& plan, RunLimits runs, Di
       p_(plan),
       plan_(plan.tiles),
       runs_(runs),
+      slide_(SlideOf(in)),
       uses_(in),
       over_(StoredOver(in)),
       diags_(diags),
@@ -154,8 +155,7 @@ Result<> Emitter::Op_(OpId id) {
       if (scalar_result)
         Bind(op.results[0], b_.Cast(Scalar(op.operands[0]), DType::kI32));
       else
-        Bind(op.results[0],
-             b_.Value(OpKind::kWarpIota, {Scalar(op.operands[0])}, WarpType(op.results[0])));
+        Iota_(op);
       return Done();
     case OpKind::kBroadcast: Broadcast_(op); return Done();
     case OpKind::kReshape:

@@ -40,7 +40,7 @@ bool Emitter::OwnElements(ValueId tensor) const {
     const Type& type = in_.type(op.operands[1]);
     const int64_t vector = VectorFor(op, layout->second, Squeezed(type.shape), type.dtype);
     if (MayRun(in_, id, runs_) && RunPays(in_, op, layout->second, vector)) return false;
-    if (ShiftedVector(op, layout->second, type) > 0) return false;
+    if (Slides(type) || ShiftedVector(op, layout->second, type) > 0) return false;
     if (!first) first = id;
     const Op& one = in_.ops[*first];
     const std::string& modes = op.s("modes");
@@ -220,6 +220,10 @@ ValueId Emitter::LoadByThreads(OpId id, const Layout& layout) {
   Access access = WarpAccess(op, result, &layout, true);
   access.operands.insert(access.operands.begin(), Scalar(op.operands[0]));
   const Type type = WarpType(result);
+  if (Slides(type)) {
+    ValueId& start = access.operands[access.operands.size() - (op.i("has_fill") ? 2 : 1)];
+    start = Slid(start);
+  }
   const ValueId tile = b_.Value(OpKind::kGLoad, std::move(access.operands), type,
                                 {{"modes", access.modes},
                                  {"sizes", access.sizes},
@@ -255,6 +259,28 @@ void Emitter::PutByThreads(OpId id) {
   put_ = true;
 }
 
+// Where a tile that slides begins in its row (ir/lower/slides.h).
+ValueId Emitter::Slid(ValueId start) {
+  const ValueId row = b_.Cast(Scalar(slide_->row), DType::kI64);
+  const ValueId before = b_.Binary(OpKind::kMul, row, b_.Int(slide_->columns));
+  return b_.Binary(OpKind::kSub, start, b_.Binary(OpKind::kAnd, before, b_.Int(kSlide - 1)));
+}
+bool Emitter::Slides(const Type& tile) const { return slide_ && tile.elements() > 1; }
+
+// Positions of a tile; of one that slides the first ones stand for its last.
+void Emitter::Iota_(const Op& op) {
+  const ValueId start = Scalar(op.operands[0]);
+  const Type type = WarpType(op.results[0]);
+  if (!Slides(type)) return Bind(op.results[0], b_.Value(OpKind::kWarpIota, {start}, type));
+  const ValueId at = b_.Value(OpKind::kWarpIota, {Slid(b_.Cast(start, DType::kI64))}, type);
+  const ValueId first = b_.Value(OpKind::kWarpBroadcast, {b_.Cast(start, DType::kI32)}, type,
+                                 {{"axes", std::vector<int64_t>()}});
+  const ValueId before = b_.Cmp("lt", at, first);
+  const ValueId length = b_.Constant(type, static_cast<double>(slide_->tile));
+  const ValueId moved = b_.Binary(OpKind::kAdd, at, length);
+  Bind(op.results[0], b_.Value(OpKind::kSelect, {before, moved, at}, type));
+}
+
 // Rows at odd places: vectors made of aligned ones, or whole rows through shared memory, where that
 // pays. What is stored passes through there in either case.
 void Emitter::AsRun(OpId id, OpId access, const Layout& layout) {
@@ -262,6 +288,11 @@ void Emitter::AsRun(OpId id, OpId access, const Layout& layout) {
   Op& out = out_.ops[access];
   const bool store = op.kind == OpKind::kStore;
   const Type& type = in_.type(store ? op.operands[1] : op.results[0]);
+  if (Slides(type)) {
+    out.set("vector", VectorOf(layout, Squeezed(type.shape).back(), type.dtype));
+    out.set("shifted", int64_t{2});
+    return;
+  }
   if (const int64_t shifted = ShiftedVector(op, layout, type)) {
     out.set("vector", shifted);
     out.set("shifted", int64_t{1});

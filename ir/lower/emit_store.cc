@@ -85,7 +85,11 @@ Result<> Emitter::Store_(OpId id) {
     b_.Add(OpKind::kGStoreScalar, std::move(access.operands), {});
     return Done();
   }
-  const Type& type = out_.type(tile);
+  const Type type = out_.type(tile);
+  if (Slides(type)) {
+    ValueId& start = access.operands[access.operands.size() - 2];
+    start = Slid(start);
+  }
   const OpId stored = b_.Add(OpKind::kGStore, std::move(access.operands), {},
                              {{"modes", access.modes},
                               {"sizes", access.sizes},

@@ -17,6 +17,7 @@
 
 #include "ir/lower/bring.h"
 #include "ir/lower/row_runs.h"
+#include "ir/lower/slides.h"
 #include "ir/lower/stored_over.h"
 #include "ir/program_plan.h"
 #include "ir/uses.h"
@@ -256,6 +257,9 @@ class Emitter {
   Access WarpAccess(const Op& op, ValueId tile, const Layout* layout, bool squeeze);
   void AsRun(OpId id, OpId access, const Layout& layout);
   int64_t ShiftedVector(const Op& op, const Layout& layout, const Type& type) const;
+  ValueId Slid(ValueId start);
+  bool Slides(const Type& tile) const;
+  void Iota_(const Op& op);
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype) const;
   std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
@@ -382,6 +386,7 @@ class Emitter {
   const ProgramPlan& p_;
   const LayoutPlan& plan_;  // of p_
   const RunLimits runs_;
+  const std::optional<Slide> slide_;
   const Uses uses_;        // of values of in_
   const StoresOver over_;  // of in_
   DiagSink& diags_;

@@ -6,6 +6,7 @@
 
 #include "ir/isa.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/slides.h"
 #include "ir/queries.h"
 #include "ir/row_run.h"
 #include "support/expr.h"
@@ -66,6 +67,7 @@ std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const O
                                    RunLimits limits) {
   std::vector<RowAccess> out;
   bool shifts = true;
+  const bool slides = SlideOf(fn).has_value();
   const auto narrow = [](const RowAccess& a) { return a.limit * a.bytes < kWideBytes; };
   for (const Op* op : ops) {
     const Type& tile = fn.type(op->kind == OpKind::kLoad ? op->results[0] : op->operands[1]);
@@ -73,7 +75,7 @@ std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const O
     shifts = shifts && (!narrow(out.back()) || MayShift(fn, *op, limits));
   }
   for (RowAccess& a : out)
-    if (shifts && narrow(a)) a.limit = kAccessBytes / a.bytes;
+    if ((shifts && narrow(a)) || (slides && a.elements > 1)) a.limit = kAccessBytes / a.bytes;
   return out;
 }
 

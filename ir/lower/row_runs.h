@@ -39,7 +39,7 @@ bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vec
 // and no more than a run may have; not beside products.
 bool MayShift(const Function& fn, const Op& op, RunLimits limits);
 // What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by
-// their alignment may be shifted, they have 16.
+// their alignment may be shifted, or the program's rows slide (ir/lower/slides.h), they have 16.
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops,
                                    RunLimits limits);
 // A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/lower/slides.h"
+
+#include <algorithm>
+
+#include "ir/isa.h"
+#include "ir/lower/operands.h"
+#include "ir/lower/scalars.h"
+#include "ir/queries.h"
+
+namespace tilec::ir {
+
+namespace {
+
+class Slides {
+ public:
+  explicit Slides(const Function& fn) : fn_(fn) {}
+
+  std::optional<Slide> Find() {
+    for (OpId id : OpsInOrder(fn_)) {
+      const Op& op = fn_.ops[id];
+      if (!Tiles(op) || !Keeps(op)) return std::nullopt;
+      if ((op.kind == OpKind::kLoad || op.kind == OpKind::kStore) && !Access(op))
+        return std::nullopt;
+    }
+    if (!slide_.row.valid() || !stores_) return std::nullopt;
+    return slide_;
+  }
+
+ private:
+  // Are all tiles that it has one number, or of a row?
+  bool Tiles(const Op& op) {
+    const auto fits = [&](ValueId v) {
+      const Type& type = fn_.type(v);
+      if (!type.is_tile() || type.elements() == 1) return true;
+      if (slide_.tile == 0) slide_.tile = type.shape.back();
+      return type.shape.back() == slide_.tile && type.elements() == slide_.tile;
+    };
+    return std::all_of(op.operands.begin(), op.operands.end(), fits) &&
+           std::all_of(op.results.begin(), op.results.end(), fits);
+  }
+
+  // Does it compute the same, in whatever order a row's elements are?
+  bool Keeps(const Op& op) const {
+    if (Info(op.kind).elementwise()) return true;
+    switch (op.kind) {
+      case OpKind::kConstant:
+      case OpKind::kCast:
+      case OpKind::kSelect:
+      case OpKind::kIota:  // is told (Emitter::Iota_)
+      case OpKind::kBroadcast:
+      case OpKind::kReshape:
+      case OpKind::kReduce:
+      case OpKind::kClusterReduce:
+      case OpKind::kLoad:
+      case OpKind::kStore:
+      case OpKind::kParallel:
+      case OpKind::kFor:
+      case OpKind::kIf:
+      case OpKind::kYield: return true;
+      default: break;
+    }
+    const auto scalar = [&](ValueId v) {
+      return !fn_.type(v).is_tile() || fn_.type(v).elements() == 1;
+    };
+    return op.regions.empty() && std::all_of(op.operands.begin(), op.operands.end(), scalar) &&
+           std::all_of(op.results.begin(), op.results.end(), scalar);
+  }
+
+  bool Access(const Op& op) {
+    const bool store = op.kind == OpKind::kStore;
+    const Type& tile = fn_.type(store ? op.operands[1] : op.results[0]);
+    if (!tile.is_tile() || tile.elements() == 1) return true;
+    const Param* p = fn_.param(op.operands[0]);
+    const Type& tensor = fn_.type(op.operands[0]);
+    const std::string& modes = op.s("modes");
+    const int64_t size = ByteSize(tensor.dtype);
+    if (!p || p->direction != (store ? Direction::kOut : Direction::kIn) ||
+        tensor.dtype == DType::kBool || (size != 2 && size != 4) || modes.back() != 'r' ||
+        tensor.rank() > 2 || (store && tensor.rank() != 2))
+      return false;
+    const TensorFacts& facts = p->facts;
+    const Expr& columns = p->dims.back();
+    if (!facts.last_contiguous || facts.base_align_bytes % kAccessBytes != 0 ||
+        !columns.is_const() || columns.value < 1)
+      return false;
+    if (slide_.columns == 0) slide_.columns = columns.value;
+    const size_t start = op.operands.size() - (store ? 2 : op.i("has_fill") ? 2 : 1);
+    const ValueId from = op.operands[start];
+    if (columns.value != slide_.columns || op.ints("sizes").back() != slide_.tile ||
+        slide_.tile % kSlide != 0 || AlignOf(fn_, from) % kSlide != 0 || !NonNegative(fn_, from))
+      return false;
+    if (tensor.rank() == 1) return true;
+    // Rows that stand side by side, at no multiples of 16 bytes.
+    const int64_t pitch = columns.value * size, apart = pitch & -pitch;
+    const ValueId row = op.operands[store ? 2 : 1];
+    if (apart >= kAccessBytes || facts.stride_align_bytes > apart || IsGathered(modes[0]) ||
+        fn_.type(row).is_tile() || op.ints("sizes")[0] != 1)
+      return false;
+    if (!slide_.row.valid()) slide_.row = row;
+    stores_ = stores_ || store;
+    return row == slide_.row;
+  }
+
+  const Function& fn_;
+  Slide slide_;
+  bool stores_ = false;
+};
+
+}  // namespace
+
+std::optional<Slide> SlideOf(const Function& fn) {
+  return fn.level == Level::kTile ? Slides(fn).Find() : std::nullopt;
+}
+
+}  // namespace tilec::ir
