@@ -45,8 +45,6 @@ class Slides {
     if (Info(op.kind).elementwise()) return true;
     switch (op.kind) {
       case OpKind::kConstant:
-      case OpKind::kCast:
-      case OpKind::kSelect:
       case OpKind::kIota:  // is told (Emitter::Iota_)
       case OpKind::kBroadcast:
       case OpKind::kReshape:
@@ -95,7 +93,7 @@ class Slides {
     const int64_t pitch = columns.value * size, apart = pitch & -pitch;
     const ValueId row = op.operands[store ? 2 : 1];
     if (apart >= kAccessBytes || facts.stride_align_bytes > apart || IsGathered(modes[0]) ||
-        fn_.type(row).is_tile() || op.ints("sizes")[0] != 1)
+        !fn_.type(row).is_scalar() || op.ints("sizes")[0] != 1)
       return false;
     if (!slide_.row.valid()) slide_.row = row;
     stores_ = stores_ || store;
