@@ -19,6 +19,7 @@
 
 #include "backend/access.h"
 #include "backend/emitter.h"
+#include "backend/ptx_asm.h"
 #include "ir/lower/slides.h"
 #include "ir/queries.h"
 
@@ -39,6 +40,9 @@ struct Emitter::SlidPlace {
   llvm::Value* left = nullptr;        // i64: columns of the row from place 0 on
   llvm::Value* always = nullptr;      // i1, null: true
   llvm::Value* skew = nullptr;        // i32, bytes: of vectors that all rows share
+  bool turns = true;                  // may places below off hold anything?
+  bool straight = false;              // its start is known: no branches, all tiles are alive
+  std::vector<Regs> words;            // what is stored, by group
   const ir::Layout* layout = nullptr;
 };
 
@@ -79,12 +83,12 @@ Emitter::SlidPlace Emitter::PlaceOfSlid(const ir::Op& op, ir::ValueId tile) {
 }
 
 // May a vector of so many elements, from register `reg` on, be accessed as one? All of it, and what
-// is needed behind it, lies in the row and in the tile. Null: yes. `least`: what is known of
-// `inside`.
+// is needed behind it, lies in the row and in the tile. Null: yes, if the row is in the tensor.
+// `least`: what is known of `inside`.
 llvm::Value* Emitter::SlidWhole(const SlidPlace& place, int64_t reg, int64_t elements,
                                 int64_t least) {
   const int64_t at = place.layout->RegCoord(reg)[0], needed = at + elements + place.slack;
-  llvm::Value* whole = And(place.always, Inside(place.tile, reg));
+  llvm::Value* whole = Inside(place.tile, reg);
   if (at < ir::kSlide)
     whole = And(whole, b_.CreateICmpSGE(place.coord, b_.CreateSub(place.off, I32(at))));
   if (place.coord_max + needed > least)
@@ -99,7 +103,9 @@ std::pair<llvm::Value*, llvm::Value*> Emitter::SlidElement(const SlidPlace& plac
   llvm::Value* offset = I64(at * place.size);
   llvm::Value* inside = b_.CreateAnd(b_.CreateICmpSLT(own, place.inside),
                                      b_.CreateICmpSLT(own, I32(place.columns)));
-  if (at < ir::kSlide) {
+  if (at < ir::kSlide && !place.turns) {
+    inside = b_.CreateAnd(inside, b_.CreateICmpSGE(own, place.off));
+  } else if (at < ir::kSlide) {
     llvm::Value* turned = b_.CreateICmpSLT(own, place.off);
     offset = b_.CreateSelect(turned, I64((at + place.columns) * place.size), offset);
     inside = b_.CreateSelect(turned, b_.CreateICmpSLT(own, place.wrapped), inside);
@@ -120,7 +126,9 @@ Regs Emitter::LoadSlidGroups(const SlidPlace& place, const std::vector<std::vect
   Regs out(static_cast<size_t>(place.layout->regs()), fill);
   const auto elements = static_cast<int64_t>(groups[0].size());
   const int64_t bytes = elements * place.size;
-  const bool vectors = bytes >= 4;
+  const bool vectors = bytes >= 4 && aligned != b_.getFalse();
+  const auto* zero = llvm::dyn_cast<llvm::Constant>(fill);
+  const bool filled = !zero || !zero->isNullValue();  // a vector that is not loaded is zero
   llvm::Value *first = place.address, *some = nullptr;
   if (place.skew) {
     first = b_.CreateSub(first, b_.CreateZExt(place.skew, b_.getInt64Ty()));
@@ -132,21 +140,39 @@ Regs Emitter::LoadSlidGroups(const SlidPlace& place, const std::vector<std::vect
         vectors ? And(aligned, SlidWhole(place, group[0], elements, least)) : b_.getFalse();
     const int64_t offset = place.layout->RegCoord(group[0])[0] * place.size;
     if (vectors) {
+      llvm::Value* when = And(place.always, whole);
       const Regs none(static_cast<size_t>(bytes / 4), I32(0));
-      Regs words = LoadGlobal(first, offset, whole, none, ir::DType::kU32);
+      Regs loaded;
       if (place.skew) {
-        const Regs next =
-            LoadGlobal(first, offset + bytes, And(whole, some), none, ir::DType::kU32);
+        Regs words = LoadGlobal(first, offset, when, none, ir::DType::kU32);
+        const Regs next = LoadGlobal(first, offset + bytes, And(when, some), none, ir::DType::kU32);
         words.insert(words.end(), next.begin(), next.end());
-        words = ShiftWords(std::move(words), place.skew, place.size);
+        loaded = FromMemory(ShiftWords(std::move(words), place.skew, place.size), place.dtype,
+                            group.size());
+        for (llvm::Value*& value : loaded)
+          if (filled && place.always) value = b_.CreateSelect(place.always, value, fill);
+      } else {
+        loaded = LoadGlobal(first, offset, when, Regs(group.size(), fill), place.dtype);
       }
-      const Regs loaded = FromMemory(words, place.dtype, group.size());
       for (size_t i = 0; i < group.size(); ++i) out[static_cast<size_t>(group[i])] = loaded[i];
     }
     if (whole) edges.push_back({&group, whole});
   }
   for (const Edge& edge : edges) {
     const std::vector<int>& group = *edge.group;
+    if (place.straight) {
+      llvm::Value* single = b_.CreateNot(edge.whole);
+      for (int r : group) {
+        llvm::Value*& value = out[static_cast<size_t>(r)];
+        if (edge.whole == b_.getFalse())
+          value = fill;
+        else if (filled && place.skew)
+          value = b_.CreateSelect(edge.whole, value, fill);
+        const auto [address, inside] = SlidElement(place, place.layout->RegCoord(r)[0]);
+        value = LoadGlobal(address, 0, b_.CreateAnd(single, inside), {value}, place.dtype)[0];
+      }
+      continue;
+    }
     Regs now;
     for (int r : group) now.push_back(out[static_cast<size_t>(r)]);
     llvm::BasicBlock *one = NewBlock("slid.edge"), *end = NewBlock("slid.loaded");
@@ -178,24 +204,26 @@ Regs Emitter::LoadSlidGroups(const SlidPlace& place, const std::vector<std::vect
 
 void Emitter::StoreSlidGroups(const SlidPlace& place, const std::vector<std::vector<int>>& groups,
                               int64_t least, llvm::Value* aligned) {
-  const Regs& regs = Get(place.tile);
   std::vector<Edge> edges;
   for (const std::vector<int>& group : groups) {
-    llvm::Value* whole =
-        And(aligned, SlidWhole(place, group[0], static_cast<int64_t>(group.size()), least));
-    Regs elements;
-    for (int r : group) elements.push_back(regs[static_cast<size_t>(r)]);
+    const auto elements = static_cast<int64_t>(group.size());
+    llvm::Value* whole = elements * place.size < 4
+                             ? b_.getFalse()
+                             : And(aligned, SlidWhole(place, group[0], elements, least));
     const int64_t offset = place.layout->RegCoord(group[0])[0] * place.size;
-    StoreGlobal(place.address, offset, whole, elements, place.dtype);
+    StoreGlobal(place.address, offset, And(place.always, whole), place.words[&group - groups.data()], ir::DType::kU32);
     if (whole) edges.push_back({&group, whole});
   }
   for (const Edge& edge : edges) {
     llvm::BasicBlock *one = NewBlock("slid.edge"), *end = NewBlock("slid.stored");
     b_.CreateCondBr(edge.whole, end, one);
     b_.SetInsertPoint(one);
-    for (int r : *edge.group) {
-      const auto [address, inside] = SlidElement(place, place.layout->RegCoord(r)[0]);
-      StoreGlobal(address, 0, inside, {regs[static_cast<size_t>(r)]}, place.dtype);
+    const Regs elements =
+        FromMemory(place.words[edge.group - groups.data()], place.dtype, edge.group->size());
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const auto [address, inside] =
+          SlidElement(place, place.layout->RegCoord((*edge.group)[i])[0]);
+      StoreGlobal(address, 0, inside, {elements[i]}, place.dtype);
     }
     b_.CreateBr(end);
     b_.SetInsertPoint(end);
@@ -227,6 +255,8 @@ Result<void> Emitter::EmitSlidLoad(const ir::Op& op) {
   const auto elements = static_cast<int64_t>(groups[0].size());
   const int64_t bytes = elements * place.size;
   const int64_t least = LeastInside(fn_, op);
+  place.turns = least == 0 || least > place.columns - ir::kSlide;
+  place.straight = !place.turns;
   if (op.s("modes").size() == 1) {
     const size_t behind = op.i("has_fill") ? 2 : 1;
     llvm::Value* from = Scalar(op.operands[op.operands.size() - behind]);
@@ -252,9 +282,12 @@ Result<void> Emitter::EmitSlidLoad(const ir::Op& op) {
     Set(tile, LoadSlidGroups(place, groups, fill, known, nullptr));
     return Done();
   }
+  const auto beside = [&] {
+    return LoadSlidGroups(place, groups, fill, 0, least > 0 ? b_.getFalse() : aligned);
+  };
   Set(tile, InsideOrEdge(
                 fast, type, [&] { return LoadSlidGroups(place, groups, fill, known, nullptr); },
-                [&] { return LoadSlidGroups(place, groups, fill, 0, aligned); }));
+                beside));
   return Done();
 }
 
@@ -266,6 +299,16 @@ Result<void> Emitter::EmitSlidStore(const ir::Op& op) {
   const std::vector<std::vector<int>> groups =
       VectorsOf(*place.layout, type.shape, op.i("vector"), place.size);
   const int64_t bytes = static_cast<int64_t>(groups[0].size()) * place.size;
+  // As words, which are alive in front of the branches in place of their elements.
+  const Regs& regs = Get(tile);
+  for (const std::vector<int>& group : groups) {
+    Regs elements;
+    for (int r : group) elements.push_back(regs[static_cast<size_t>(r)]);
+    place.words.push_back(ToMemory(elements, place.dtype));
+    for (llvm::Value*& word : place.words.back())
+      if (place.size < 4 && word->getType()->isIntegerTy(32))
+        word = CallPtx(b_, PtxInst::kPin32, {word});
+  }
   int64_t known = LeastInside(fn_, op);
   llvm::Value* fast = nullptr;
   if (known == 0) {
