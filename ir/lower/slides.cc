@@ -22,8 +22,9 @@ class Slides {
       if (!Tiles(op) || !Keeps(op)) return std::nullopt;
       if ((op.kind == OpKind::kLoad || op.kind == OpKind::kStore) && !Access(op))
         return std::nullopt;
+      turns_ = turns_ || (op.kind == OpKind::kStore && InLoop(fn_, id));
     }
-    if (!slide_.row.valid() || !stores_) return std::nullopt;
+    if (!slide_.row.valid() || !stores_ || !turns_) return std::nullopt;
     return slide_;
   }
 
@@ -103,6 +104,7 @@ class Slides {
   const Function& fn_;
   Slide slide_;
   bool stores_ = false;
+  bool turns_ = false;
 };
 
 }  // namespace

@@ -32,6 +32,7 @@
 
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/operands.h"
+#include "ir/lower/slides.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
 #include "ir/passes/row_threads.h"
@@ -383,10 +384,11 @@ class RowKeeper {
       if (elements <= threads_hold * threads) return Choice{to, true, bytes};
       // What the copy engine cannot bring would come from memory again: of a row that a CTA has
       // alone threads hold half as much more.
-      if (!fits && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
+      if (!fits && !slides_ && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
         return Choice{to, true, bytes};
       fits =
-          fits || (to == 1 && loops.turns <= kMostPut && !loops.base.valid() && ByThreads(loops));
+          fits || (!slides_ && to == 1 && loops.turns <= kMostPut && !loops.base.valid() &&
+                   ByThreads(loops));
       if (fits && placed <= wanted) return Choice{to, false, placed};
       if (fits && placed <= most) last = Choice{to, false, placed};
     }
@@ -562,6 +564,9 @@ class RowKeeper {
 
   Function& fn_;
   PassContext& cx_;
+  // Rows at odd places that cost no shifts are read again where threads would hold many elements of
+  // them: held or put into shared memory they leave room for fewer CTAs.
+  const bool slides_ = SlideOf(fn_).has_value();
 };
 
 }  // namespace
