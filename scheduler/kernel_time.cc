@@ -351,9 +351,8 @@ class Outside {
     // (H200: softmax_bf16 7634x33033 in 48 turns a row 909 us where 421 were said, 427x20613 in 24
     // 30.0 and 16.7; as one tile 427x20613 takes 21.6, said 20.6. CTAs that share such rows take
     // what is said without.)
-    const bool put_together =
-        in_turn_ && load && cluster_ == 1 && !slides_ && BeginsAnywhere(op);
-    const int64_t times_waited = put_together ? 3 : 1;
+    const bool put_together = in_turn_ && load && cluster_ == 1 && BeginsAnywhere(op);
+    const int64_t times_waited = !put_together ? 1 : slides_ ? 2 : 3;
     if (rows && load && waits) latency += times_waited * target_.model.memory_cycles;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
     // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn

@@ -123,6 +123,77 @@ TEST(RowRuns, LongRowsAreShifted) {
   }
 }
 
+// A row in turns of 2048, twice: its sum, then each element by it and by a weight of its column.
+constexpr const char* kTurns = R"(func @turns tile {
+  param tensor %X: tensor<bf16, 2> in [R, 50001] align=16 stride_align=2 contiguous=1
+  param tensor %V: tensor<f32, 1> in [50001] align=16 stride_align=16 contiguous=1
+  param tensor %Y: tensor<bf16, 2> out [R, 50001] align=16 stride_align=2 contiguous=1
+  param dim %R: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %1 = constant {value = 1} : i64
+    %n = constant {value = 50001} : i64
+    %step = constant {value = 2048} : i64
+    %none = constant {value = 0} : f32[1]
+    parallel %0, %R {steps = [1]} do (%r: i64) {
+      %sum = for %0, %n, %none {step = 2048} : f32[1] do (%c: i64, %so: f32[1]) {
+        %x = load %X, %r, %c {modes = "rr", sizes = [1, 2048]} : bf16[1, 2048]
+        %f = cast %x : f32[1, 2048]
+        %s = reduce %f {kind = "sum", axis = 1} : f32[1]
+        %more = add %so, %s : f32[1]
+        yield %more
+      }
+      %next = add %r, %1 : i64
+      %wide = reshape %sum : f32[1, 1]
+      for %0, %n {step = 2048} do (%c2: i64) {
+        %x2 = load %X, %r, %c2 {modes = "rr", sizes = [1, 2048]} : bf16[1, 2048]
+        %f2 = cast %x2 : f32[1, 2048]
+        %all = broadcast %wide {axes = [0, 1]} : f32[1, 2048]
+        %m = mul %f2, %all : f32[1, 2048]
+        %v = load %V, %c2 {modes = "r", sizes = [2048]} : f32[2048]
+        %w = reshape %v : f32[1, 2048]
+        %y = mul %m, %w : f32[1, 2048]
+        %b = cast %y : bf16[1, 2048]
+        %e = add %c2, %step : i64
+        %end = min %e, %n : i64
+        store %Y, %b, %r, %next, %c2, %end {modes = "rr", sizes = [1, 2048]}
+        yield
+      }
+      yield
+    }
+  }
+}
+)";
+
+// Loads and stores that slide, which begin where the row's aligned vectors do.
+int Sliding(const std::string& text) {
+  const Function fn = RunsLowered(text);
+  int slid = 0;
+  for (const Op& op : fn.ops) {
+    if (op.i("shifted", 0) != 2) continue;
+    const Op* start = fn.def(op.operands[op.operands.size() - (op.kind == OpKind::kGStore ? 2 : 1)]);
+    EXPECT_TRUE(start && start->kind == OpKind::kSub);
+    EXPECT_EQ(op.attr("scratch"), nullptr);
+    ++slid;
+  }
+  return slid;
+}
+
+TEST(RowRuns, RowsInTurnsSlide) {
+  EXPECT_EQ(Sliding(kTurns), 4);
+  EXPECT_EQ(Sliding(With(kTurns, "50001", "50002")), 4);
+  EXPECT_EQ(Sliding(With(kTurns, "50001", "50008")), 0) << "rows are whole vectors";
+  EXPECT_EQ(Sliding(With(kTurns, "stride_align=2", "stride_align=16")), 0) << "rows are apart";
+  EXPECT_EQ(Sliding(With(kTurns, "align=16 stride_align=2", "align=2 stride_align=2")), 0)
+      << "tensors begin anywhere";
+  EXPECT_EQ(Sliding(With(kTurns, "%X: tensor<bf16, 2> in ", "%X: tensor<bf16, 2> inout ")), 0);
+  EXPECT_EQ(Sliding(With(kTurns, "      %next = add", R"(      %p = load %V, %0 {modes = "r", sizes = [2048]} : f32[2048]
+      %q = scan %p {kind = "sum", axis = 0} : f32[2048]
+      %next = add)")),
+            0)
+      << "the order of a row's elements matters";
+}
+
 TEST(RowRuns, OthersAreNotShifted) {
   const auto shifted = [](const std::string& text) {
     const Function fn = RunsLowered(text);
