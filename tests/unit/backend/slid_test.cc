@@ -10,7 +10,7 @@
 namespace tilec::backend {
 namespace {
 
-ValueId Position(Kernel& k, const std::string& name) {
+ValueId SlidPosition(Kernel& k, const std::string& name) {
   ir::Param p;
   p.kind = ir::ParamKind::kScalar;
   p.name = name;
@@ -29,7 +29,7 @@ struct SlidCase {
 
 // A piece of a row is loaded, whatever is outside is 3, and stored to the same place of another
 // tensor; a piece of a vector of as many elements is loaded beside it.
-void ThereAndBack(const SlidCase& c) {
+void SlidThereAndBack(const SlidCase& c) {
   SCOPED_TRACE(std::string(ir::Spelling(c.dtype)) + " " + std::to_string(c.rows) + "x" +
                std::to_string(c.columns) + " row " + std::to_string(c.row) + " from " +
                std::to_string(c.start) + (c.known ? "" : "?") + " pitch " +
@@ -46,8 +46,8 @@ void ThereAndBack(const SlidCase& c) {
   const ValueId out = k.Out({"C", c.dtype, {c.rows, c.columns}, before, strides}, {"M", ""});
   const ValueId seen = k.Out({"T", c.dtype, {c.tile}, {}, {}});
   const ValueId beside = k.Out({"U", DType::kF32, {c.tile}, {}, {}});
-  const ValueId row = Position(k, "row");
-  const ValueId begin = c.known ? k.b.Int(c.start) : Position(k, "start");
+  const ValueId row = SlidPosition(k, "row");
+  const ValueId begin = c.known ? k.b.Int(c.start) : SlidPosition(k, "start");
   const ValueId off = k.b.Binary(ir::OpKind::kAnd,
                                  k.b.Binary(ir::OpKind::kMul, row, k.b.Int(c.columns)),
                                  k.b.Int(ir::kSlide - 1));
@@ -99,33 +99,33 @@ void ThereAndBack(const SlidCase& c) {
 TEST(Slid, EveryPlaceOfARow) {
   SKIP_WITHOUT_DEVICE();
   for (int64_t row : {0, 1, 2, 3, 4, 5, 6, 7, 8}) {  // the last one is no row
-    for (int64_t columns : {1009, 1013, 1017, 1021, 1023, 1022, 1020})
-      ThereAndBack({DType::kBF16, 8, columns, row, 0, 1024, row % 2 ? 8 : 4});
-    ThereAndBack({DType::kF32, 8, 1021, row, 0, 1024, 4});
-    ThereAndBack({DType::kF16, 8, 1001, row, 0, 1024, 8, false});
+    for (int64_t columns : {1009, 1021, 1022})
+      SlidThereAndBack({DType::kBF16, 8, columns, row, 0, 1024, row % 2 ? 8 : 4});
+    SlidThereAndBack({DType::kF32, 8, 1021, row, 0, 1024, 4});
+    SlidThereAndBack({DType::kF16, 8, 1001, row, 0, 1024, 8, false});
   }
 }
 
 TEST(Slid, PiecesOfRows) {
   SKIP_WITHOUT_DEVICE();
   for (bool known : {true, false})
-    for (int64_t start : {0, 1024, 2048, 3072})
-      for (int64_t columns : {3079, 3085, 3073, 3071, 2049, 2055, 2057, 4095})
-        for (int64_t row : {0, 1, 3, 6})
-          ThereAndBack({DType::kBF16, 7, columns, row, start, 1024, 8, known});
+    for (int64_t start : {0, 1024, 2048})
+      for (int64_t columns : {3079, 2049, 2055, 2057})
+        for (int64_t row : {0, 1, 6})
+          SlidThereAndBack({DType::kBF16, 7, columns, row, start, 1024, 8, known});
 }
 
 TEST(Slid, RowsApartShortAndCut) {
   SKIP_WITHOUT_DEVICE();
   for (int64_t row : {0, 1, 2, 5}) {
-    ThereAndBack({DType::kBF16, 6, 1001, row, 0, 1024, 8, true, 1003});
-    ThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, false, 3008});
-    ThereAndBack({DType::kF32, 6, 1001, row, 0, 1024, 4, true, 1004});
-    ThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, false, 0, 2048});
-    ThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, true, 0, 2043});
+    SlidThereAndBack({DType::kBF16, 6, 1001, row, 0, 1024, 8, true, 1003});
+    SlidThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, false, 3008});
+    SlidThereAndBack({DType::kF32, 6, 1001, row, 0, 1024, 4, true, 1004});
+    SlidThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, false, 0, 2048});
+    SlidThereAndBack({DType::kBF16, 6, 3001, row, 1024, 1024, 8, true, 0, 2043});
     for (int64_t columns : {1, 2, 3, 7, 9, 17})  // no whole vector, or one, or two
       for (bool known : {true, false})
-        ThereAndBack({DType::kBF16, 6, columns, row, 0, 1024, 8, known});
+        SlidThereAndBack({DType::kBF16, 6, columns, row, 0, 1024, 8, known});
   }
 }
 
