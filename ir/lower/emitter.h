@@ -183,6 +183,7 @@ class Emitter {
   Result<OpId> Turns(const Op& op, const std::vector<size_t>& kept, std::vector<ValueId> operands,
                      std::vector<Type> types, const std::vector<PlannedChain>& chains);
   Result<> While_(const Op& op);
+  void Yield_(const Op& op);
   Result<> If_(const Op& op);
   Result<> PlainBranch(const Op& op);
   Result<> Region(BlockId from, BlockId to);
