@@ -31,6 +31,8 @@ class Driver {
   Result<> CheckFacts();
   Result<> CheckSizes();
   void MarkUses();
+  struct Grid;
+  Result<Grid> GridOf(const Op& parallel, Worker& top);
   Result<> RunGrid(const Op& parallel, Worker& top);
   Result<> ReportConflicts(const std::vector<const Conflicts*>& found);
 

@@ -63,38 +63,67 @@ Result<> Driver::ReportConflicts(const std::vector<const Conflicts*>& found) {
   return report(kReadsOtherInstance, &Conflicts::reads);
 }
 
-Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
-  const std::vector<int64_t>& steps = parallel.ints("steps");
-  std::vector<int64_t> lo, count;
+// The instances of a grid, and those of them that are run: one at a time, or those of a cluster
+// that combine what they have.
+struct Driver::Grid {
+  std::vector<int64_t> lo, count, steps;
   int64_t total = 1;
-  for (size_t d = 0; d < steps.size(); ++d) {
-    lo.push_back(top.env()[static_cast<size_t>(parallel.operands[2 * d].index)].n[0]);
+  bool together = false;
+  int64_t group = 1;  // instances that are run at a time
+  bool sampled = false;
+  int64_t runs = 0;
+
+  int64_t groups() const { return CeilDiv(total, group); }
+  // The first instance of a run.
+  int64_t First(int64_t run) const {
+    if (!sampled) return group * run;
+    if (runs == 1) return 0;
+    return group * static_cast<int64_t>(static_cast<__int128>(run) * (groups() - 1) / (runs - 1));
+  }
+  std::vector<int64_t> StartsOf(int64_t instance) const {
+    std::vector<int64_t> starts;
+    for (size_t d = 0; d < steps.size(); ++d) {
+      starts.push_back(lo[d] + instance % count[d] * steps[d]);
+      instance /= count[d];
+    }
+    return starts;
+  }
+};
+
+Result<Driver::Grid> Driver::GridOf(const Op& parallel, Worker& top) {
+  Grid grid;
+  grid.steps = parallel.ints("steps");
+  for (size_t d = 0; d < grid.steps.size(); ++d) {
+    grid.lo.push_back(top.env()[static_cast<size_t>(parallel.operands[2 * d].index)].n[0]);
     const int64_t hi = top.env()[static_cast<size_t>(parallel.operands[2 * d + 1].index)].n[0];
     int64_t extent = 0;
-    if (hi > lo[d] && __builtin_sub_overflow(hi, lo[d], &extent)) extent = INT64_MAX / 2;
-    count.push_back(extent / steps[d] + (extent % steps[d] != 0));
-    if (__builtin_mul_overflow(total, count[d], &total) || total > kMaxInstances)
-      return diags_.Report(kInterpretLimit, parallel.at, "instances of the grid", ShapeText(count),
-                           kMaxInstances);
+    if (hi > grid.lo[d] && __builtin_sub_overflow(hi, grid.lo[d], &extent)) extent = INT64_MAX / 2;
+    grid.count.push_back(extent / grid.steps[d] + (extent % grid.steps[d] != 0));
+    if (__builtin_mul_overflow(grid.total, grid.count[d], &grid.total) ||
+        grid.total > kMaxInstances)
+      return diags_.Report(kInterpretLimit, parallel.at, "instances of the grid",
+                           ShapeText(grid.count), kMaxInstances);
   }
-  report_.instances = total;
-  // What is run at a time: an instance, or those of a cluster that combine what they have.
   const std::vector<OpId>& body = fn_.blocks[parallel.regions[0]].ops;
-  const bool together = std::any_of(body.begin(), body.end(), [&](OpId id) {
-    return fn_.ops[id].kind == OpKind::kClusterReduce;
-  });
-  const int64_t group = together ? parallel.i("cluster", 1) : 1;
-  const int64_t groups = CeilDiv(total, group);
+  grid.together = std::any_of(body.begin(), body.end(),
+                              [&](OpId id) { return fn_.ops[id].kind == OpKind::kClusterReduce; });
+  if (grid.together) grid.group = parallel.i("cluster", 1);
   const int64_t most = kernel_.options.max_instances;
-  const bool sampled = most > 0 && total > most && groups > 1 && may_sample_;
-  const int64_t runs = sampled ? std::max<int64_t>(1, most / group) : groups;
-  report_.interpreted = std::min(total, runs * group);
-  sampled_ |= sampled;
+  grid.sampled = most > 0 && grid.total > most && grid.groups() > 1 && may_sample_;
+  grid.runs = grid.sampled ? std::max<int64_t>(1, most / grid.group) : grid.groups();
+  return grid;
+}
+
+Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
+  TRY(const Grid grid, GridOf(parallel, top));
+  report_.instances = grid.total;
+  report_.interpreted = std::min(grid.total, grid.runs * grid.group);
+  sampled_ |= grid.sampled;
   kernel_.progress.Expect(report_.interpreted);
 
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   int64_t threads = kernel_.options.threads > 0 ? kernel_.options.threads : cores;
-  threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(runs, 1));
+  threads = one_thread_ ? 1 : std::clamp<int64_t>(threads, 1, std::max<int64_t>(grid.runs, 1));
   std::vector<std::unique_ptr<Worker>> workers;
   for (int64_t i = 0; i < threads; ++i)
     workers.push_back(std::make_unique<Worker>(kernel_, top.env()));
@@ -107,23 +136,14 @@ Result<> Driver::RunGrid(const Op& parallel, Worker& top) {
     std::vector<std::vector<int64_t>> starts;
     while (!stop) {
       const int64_t run = next.fetch_add(1);
-      if (run >= runs) return;
-      const int64_t instance =
-          group * (!sampled    ? run
-                   : runs == 1 ? 0
-                               : static_cast<int64_t>(static_cast<__int128>(run) * (groups - 1) /
-                                                      (runs - 1)));
-      starts.assign(static_cast<size_t>(std::min(group, total - instance)), {});
-      for (size_t i = 0; i < starts.size(); ++i) {
-        int64_t rest = instance + static_cast<int64_t>(i);
-        for (size_t d = 0; d < steps.size(); ++d) {
-          starts[i].push_back(lo[d] + rest % count[d] * steps[d]);
-          rest /= count[d];
-        }
-      }
+      if (run >= grid.runs) return;
+      const int64_t instance = grid.First(run);
+      starts.clear();
+      for (int64_t i = instance; i < std::min(grid.total, instance + grid.group); ++i)
+        starts.push_back(grid.StartsOf(i));
       kernel_.progress.Instance();
-      if (together ? w.RunCluster(parallel, instance, starts)
-                   : w.RunInstance(parallel, instance, starts[0]))
+      if (grid.together ? w.RunCluster(parallel, instance, starts)
+                        : w.RunInstance(parallel, instance, starts[0]))
         continue;
       stop = true;
       const std::lock_guard lock(failure_mutex);

@@ -254,11 +254,11 @@ bool Worker::RunOp(const Op& op) {
       if (!k_.in_parts.additions.empty()) AddedApart(op);
       return true;
     case OpKind::kLoad:
-      Load(op, op.operands[0].index, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));
+      Load(op, TensorOf(op.operands[0]), Tiles(op, 1), context_, Result(op));
       return true;
     case OpKind::kStore:
     case OpKind::kAtomic:
-      Store(op, op.operands[0].index, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_,
+      Store(op, TensorOf(op.operands[0]), in(1), Tiles(op, 2), context_,
             Fetches(op) ? &Found(op) : nullptr);
       return true;
     case OpKind::kFor: return RunFor(op);

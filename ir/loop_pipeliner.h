@@ -82,6 +82,9 @@ class LoopPipeliner {
   OpId Clone(Builder& b, Turn& turn, OpId id, int stage);
   void Emit(Builder& b, Turn& turn);
   void Mark(const Turn& turn, OpId original, OpId copy);
+  ValueId Prologue(Builder& b);
+  void Steady(Builder& b, ValueId start);
+  void Epilogue(Builder& b);
   std::vector<ValueId> Pipelined(Builder& b);
   std::vector<ValueId> AsItWas(Builder& b);
   std::vector<Type> ResultTypes() const;

@@ -94,10 +94,9 @@ void LoopPipeliner::Mark(const Turn& turn, OpId original, OpId copy) {
   if (!ids.empty()) fn_.ops[copy].set("await", ids);
 }
 
-// The loop in its new form, at the end of b's block; returns its results.
-std::vector<ValueId> LoopPipeliner::Pipelined(Builder& b) {
-  const ValueId lo = loop_.operands[0], hi = loop_.operands[1];
-  ValueId start = lo;
+// In front of the steady state; returns the position at which that starts.
+ValueId LoopPipeliner::Prologue(Builder& b) {
+  const ValueId lo = loop_.operands[0];
   for (int t = 0; t < stages_; ++t) {
     Turn turn;
     turn.kind = Kind::kPrologue;
@@ -106,9 +105,11 @@ std::vector<ValueId> LoopPipeliner::Pipelined(Builder& b) {
     Emit(b, turn);
     prologue_.push_back(std::move(turn));
   }
-  if (stages_ > 0) start = b.Binary(OpKind::kAdd, lo, b.Int(stages_ * step_));
+  return stages_ > 0 ? b.Binary(OpKind::kAdd, lo, b.Int(stages_ * step_)) : lo;
+}
 
-  std::vector<ValueId> operands = {start, hi};
+void LoopPipeliner::Steady(Builder& b, ValueId start) {
+  std::vector<ValueId> operands = {start, loop_.operands[1]};
   std::vector<Type> types;
   for (const auto& key : crossing_order_) {
     Crossing& c = crossing_.at(key);
@@ -147,22 +148,29 @@ std::vector<ValueId> LoopPipeliner::Pipelined(Builder& b) {
   for (const auto& [c, place] : carried_)
     next[place] = c.age == 1 ? turn.made.at(c.value) : now[c.after];
   t.Yield(std::move(next));
+}
 
-  if (stages_ > 0) {
-    // The position of the last iteration.
-    const ValueId turns =
-        b.Binary(OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), b.Int(1)),
-                 b.Int(step_));
-    const ValueId last = b.Binary(OpKind::kAdd, lo, b.Binary(OpKind::kMul, turns, b.Int(step_)));
-    for (int e = 1; e <= stages_; ++e) {
-      Turn end;
-      end.kind = Kind::kEpilogue;
-      end.index = e;
-      end.position = last;
-      Emit(b, end);
-      epilogue_.push_back(std::move(end));
-    }
+void LoopPipeliner::Epilogue(Builder& b) {
+  if (stages_ == 0) return;
+  const ValueId lo = loop_.operands[0], hi = loop_.operands[1];
+  // The position of the last iteration.
+  const ValueId turns = b.Binary(
+      OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), b.Int(1)), b.Int(step_));
+  const ValueId last = b.Binary(OpKind::kAdd, lo, b.Binary(OpKind::kMul, turns, b.Int(step_)));
+  for (int e = 1; e <= stages_; ++e) {
+    Turn end;
+    end.kind = Kind::kEpilogue;
+    end.index = e;
+    end.position = last;
+    Emit(b, end);
+    epilogue_.push_back(std::move(end));
   }
+}
+
+// The loop in its new form, at the end of b's block; returns its results.
+std::vector<ValueId> LoopPipeliner::Pipelined(Builder& b) {
+  Steady(b, Prologue(b));
+  Epilogue(b);
   std::vector<ValueId> results;
   for (size_t i = 1; i < args_.size(); ++i) {
     const BodyRef ref = Resolve(fn_, loop_id_, args_[i]);

@@ -154,6 +154,47 @@ bool Verifier::CheckSimtDot(const Op& op) {
   return true;
 }
 
+bool Verifier::CheckWarpBroadcast(const Op& op) {
+  if (!CheckBroadcastShape(op)) return false;
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (in.shape.empty()) return true;
+  std::vector<bool> keep_out(out.shape.size(), false);
+  const std::vector<int64_t>& axes = op.ints("axes");
+  for (size_t i = 0; i < axes.size(); ++i) keep_out[axes[i]] = in.shape[i] != 1;
+  return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                            keep_out, out.shape) ||
+         Fail(kVerifyLayout, op,
+              fmt::format("{} is not laid out as a slice of {}", Show(in), Show(out)));
+}
+
+bool Verifier::CheckWarpReshape(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (CutsOthers(in, out))
+    return SameNumbers(fn_.layouts[in.layout], in.shape, fn_.layouts[out.layout], out.shape) ||
+           Fail(kVerifyLayout, op, "elements would have to move");
+  if (!CheckReshapeShape(op)) return false;
+  if (in.shape.empty() || out.shape.empty()) return true;
+  return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                            NotOne(out.shape), out.shape) ||
+         Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
+}
+
+bool Verifier::CheckWarpColumns(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (!in.is_tile() || in.rank() < 1 || in.dtype != out.dtype || in.rank() != out.rank() ||
+      !std::equal(in.shape.begin(), in.shape.end() - 1, out.shape.begin()))
+    return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+  if (op.i("first") < 0 || op.i("first") + out.shape.back() > in.shape.back())
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("{} columns from {} of {}", out.shape.back(), op.i("first"), in.shape.back()));
+  return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
+         Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
+}
+
 bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
   for (ValueId v : op.operands)  // layouts below are looked up without asking
     if (T(v).is_tile() && !T(v).shape.empty() &&
@@ -186,19 +227,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kSmemLoad:
     case OpKind::kSmemZero: return CheckSmemAccess(op);
     case OpKind::kConvert: return CheckConvert(op);
-    case OpKind::kWarpBroadcast: {
-      if (!CheckBroadcastShape(op)) return false;
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (in.shape.empty()) return true;
-      std::vector<bool> keep_out(out.shape.size(), false);
-      const std::vector<int64_t>& axes = op.ints("axes");
-      for (size_t i = 0; i < axes.size(); ++i) keep_out[axes[i]] = in.shape[i] != 1;
-      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
-                                keep_out, out.shape) ||
-             Fail(kVerifyLayout, op,
-                  fmt::format("{} is not laid out as a slice of {}", Show(in), Show(out)));
-    }
+    case OpKind::kWarpBroadcast: return CheckWarpBroadcast(op);
     case OpKind::kWarpTranspose: {
       if (!CheckTransposeShape(op)) return false;
       const Layout want = PermuteLayout(fn_.layouts[Operand(op, 0).layout], op.ints("perm"));
@@ -206,31 +235,8 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
              Fail(kVerifyLayout, op, "the result's layout is not the permuted operand's");
     }
     case OpKind::kWarpIota: return CheckIota(op);
-    case OpKind::kWarpReshape: {
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (CutsOthers(in, out))
-        return SameNumbers(fn_.layouts[in.layout], in.shape, fn_.layouts[out.layout], out.shape) ||
-               Fail(kVerifyLayout, op, "elements would have to move");
-      if (!CheckReshapeShape(op)) return false;
-      if (in.shape.empty() || out.shape.empty()) return true;
-      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
-                                NotOne(out.shape), out.shape) ||
-             Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
-    }
-    case OpKind::kWarpColumns: {
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (!in.is_tile() || in.rank() < 1 || in.dtype != out.dtype || in.rank() != out.rank() ||
-          !std::equal(in.shape.begin(), in.shape.end() - 1, out.shape.begin()))
-        return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
-      if (op.i("first") < 0 || op.i("first") + out.shape.back() > in.shape.back())
-        return Fail(kVerifyForm, op,
-                    fmt::format("{} columns from {} of {}", out.shape.back(), op.i("first"),
-                                in.shape.back()));
-      return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
-             Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
-    }
+    case OpKind::kWarpReshape: return CheckWarpReshape(op);
+    case OpKind::kWarpColumns: return CheckWarpColumns(op);
     case OpKind::kWarpRearrange:
       return CheckRearrange(op) && CheckScratch(op, RearrangeScratchBytes(Operand(op, 0)));
     case OpKind::kWarpScan: return CheckWarpScan(op);

@@ -21,8 +21,8 @@
 
 namespace tilec::ir {
 
-int Emitter::MapFor(const Op& op, int row_dim, int col_dim, int64_t rows, int64_t cols, int swizzle,
-                    int64_t panels) {
+int Emitter::MapFor(const Op& op, const Box& box) {
+  const auto& [row_dim, col_dim, rows, cols, swizzle, panels] = box;
   const std::string& modes = op.s("modes");
   const bool folded = modes.find('f') != std::string::npos;
   const int rank = static_cast<int>(modes.size());
@@ -126,8 +126,8 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
       const int map =
-          MapFor(op, load.row_dim, load.col_dim, rows, load.smem.panel_cols,
-                 load.smem.swizzle_bytes, ColumnsOfACopy(id, col) / load.smem.panel_cols);
+          MapFor(op, {load.row_dim, load.col_dim, rows, load.smem.panel_cols,
+                      load.smem.swizzle_bytes, ColumnsOfACopy(id, col) / load.smem.panel_cols});
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

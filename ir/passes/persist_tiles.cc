@@ -170,6 +170,22 @@ Slope PersistentGrid::Length(OpId id, ValueId arg, OpId* loop) const {
   return length;
 }
 
+// How many tiles there are.
+PersistentGrid::Tiles PersistentGrid::CountTiles(Builder& b, const Op& grid,
+                                                 const std::vector<int64_t>& steps) {
+  Tiles tiles;
+  tiles.none = b.Int(0);
+  tiles.all = b.Int(1);
+  for (size_t d = 0; d < steps.size(); ++d) {
+    const ValueId extent = b.Binary(OpKind::kSub, grid.operands[2 * d + 1], grid.operands[2 * d]);
+    const ValueId rounded = b.Binary(OpKind::kAdd, extent, b.Int(steps[d] - 1));
+    tiles.counts.push_back(
+        b.Binary(OpKind::kMax, tiles.none, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
+    tiles.all = d == 0 ? tiles.counts[0] : b.Binary(OpKind::kMul, tiles.all, tiles.counts[d]);
+  }
+  return tiles;
+}
+
 // With `stay` CTAs loop over tiles; without, each takes the tile of its number. What is said of
 // tiles is said of those that a cluster has at a time, and of a CTA's number that of its cluster.
 void PersistentGrid::Rewrite(bool stay) {
@@ -189,16 +205,7 @@ void PersistentGrid::Rewrite(bool stay) {
   top.resize(place);
   Builder b(fn_, fn_.body);
   b.SetSpan(grid.at);
-  const ValueId zero = b.Int(0), one = b.Int(1);
-  std::vector<ValueId> counts;
-  ValueId tiles = one;
-  for (size_t d = 0; d < dims; ++d) {
-    const ValueId extent = b.Binary(OpKind::kSub, grid.operands[2 * d + 1], grid.operands[2 * d]);
-    const ValueId rounded = b.Binary(OpKind::kAdd, extent, b.Int(steps[d] - 1));
-    counts.push_back(
-        b.Binary(OpKind::kMax, zero, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
-    tiles = d == 0 ? counts[0] : b.Binary(OpKind::kMul, tiles, counts[d]);
-  }
+  const auto [zero, counts, tiles] = CountTiles(b, grid, steps);
   ValueId ctas = stay ? b.Binary(OpKind::kMin, tiles, b.Int(ctas_)) : tiles;
   if (cluster_ > 1) ctas = b.Binary(OpKind::kMul, ctas, b.Int(cluster_));
   FewTiles(tiles, grid.at);

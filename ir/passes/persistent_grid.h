@@ -50,6 +50,12 @@ class PersistentGrid {
   // Tiles are numbered in 32 bits, as the hardware numbers CTAs: divisions of 64 bits would take
   // hundreds of cycles of every tile. Tensors of more tiles exist in no memory.
   static constexpr DType kNarrow = DType::kU32;
+  struct Tiles {
+    ValueId none;                 // zero
+    std::vector<ValueId> counts;  // along each range of the grid
+    ValueId all;
+  };
+  Tiles CountTiles(Builder& b, const Op& grid, const std::vector<int64_t>& steps);
   void FewTiles(ValueId tiles, Span at);
   std::vector<ValueId> Place(Builder& b, ValueId t, const std::vector<ValueId>& counts);
   void LongestFirst(Builder& b, ValueId t, const std::vector<ValueId>& counts,

@@ -215,8 +215,11 @@ class Machine {
   bool AheadAgreed(const State& state, int role, int other) const;
 
   // memory.cc
-  bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
-              bool write, const Record& how);
+  struct Extent {  // bytes of shared memory, or columns of tensor memory
+    int64_t first, count;
+  };
+  bool Access(OpId id, ValueId buffer, const Extent& bytes, Proxy proxy, bool write,
+              const Record& how);
   bool TakesTurns(OpId id);
   bool AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
                    const Record& how);
@@ -280,7 +283,7 @@ class Machine {
   void FenceTensorMemory(bool after);
   int32_t NumberOf(ColumnTile tile, int64_t offset);
   enum class Reads : uint8_t { kNo, kYes };  // a write, what is there
-  bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write, int32_t tile,
+  bool AccessColumns(OpId id, const Extent& columns, Proxy proxy, bool write, int32_t tile,
                      Reads before = Reads::kNo);
   bool KnownInTensorMemory(const Record& r, OpId id, int64_t column) const;
 

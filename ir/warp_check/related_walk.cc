@@ -40,6 +40,11 @@ Walked WalkRelated(const Program& program, const WarpCheckOptions& options, Warp
     machine.ops_limit = machine.ops() + ops;
     Restart(stats);
   };
+  const auto found = [&](const std::optional<Finding>& what) {
+    stats->uses = machine.uses();
+    *finding = what;
+    return Walked::kFound;
+  };
   while (true) {
     machine.learned = false;
     Walked walked = WalkAll(machine, options, stats);
@@ -56,20 +61,15 @@ Walked WalkRelated(const Program& program, const WarpCheckOptions& options, Warp
       Restart(stats);
       continue;
     }
-    if (walked == Walked::kFound && !machine.late && !machine.widen && !machine.unrelated &&
-        machine.MetLate()) {
+    const bool related = !machine.widen && !machine.unrelated;  // nothing of it is forgotten yet
+    if (walked == Walked::kFound && !machine.late && related && machine.MetLate()) {
       early = machine.finding();
       machine.late = true;
       begin_again(options.max_ops);
       continue;
     }
-    if (walked == Walked::kTooLarge && early && !machine.widen && !machine.unrelated) {
-      stats->uses = machine.uses();
-      *finding = early;
-      return Walked::kFound;
-    }
-    if (walked != Walked::kProved && !machine.widen && !machine.unrelated && options.widen &&
-        machine.MetRelated()) {
+    if (walked == Walked::kTooLarge && early && related) return found(early);
+    if (walked != Walked::kProved && related && options.widen && machine.MetRelated()) {
       first = machine.finding();
       machine.unrelated = true;
       machine.none_fits = false;
@@ -80,11 +80,7 @@ Walked WalkRelated(const Program& program, const WarpCheckOptions& options, Warp
       machine.unrelated = false;
       machine.ForgetFinding();
       // What relates iterations was not needed to go wrong.
-      if (first) {
-        stats->uses = machine.uses();
-        *finding = first;
-        return Walked::kFound;
-      }
+      if (first) return found(first);
       walked = Walked::kTooLarge;
     }
     if (walked == Walked::kTooLarge && !machine.widen && options.widen) {

@@ -121,6 +121,20 @@ bool Unfolder::LeftOut(const Op& op) const {
   }
 }
 
+// A thread of every warp arrives at this barrier of all CTAs.
+void Unfolder::ArriveAtAll(OpId id, ValueId slot, Builder& b) {
+  const Op& op = from_.ops[id];
+  const OpId elect = b.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
+  Made(elect, id);
+  const BlockId body = out_.fn.AddBlock(elect);
+  out_.fn.ops[elect].regions.push_back(body);
+  Builder inner(out_.fn, body);
+  inner.SetSpan(op.at);
+  for (int64_t to = 0; to < ctas_; ++to)
+    Made(inner.Add(OpKind::kMbarArrive, {At(op.operands[2], to), slot}, {}), id);
+  inner.Yield({});
+}
+
 // What warp_cluster_reduce does, as ops that the verifier knows. Reads of its own CTA's buffer
 // that are followed by a write are left out: a thread reads there what it alone writes. One CTA
 // alone reads for the others what they would read of it, as late as they might.
@@ -145,18 +159,7 @@ void Unfolder::Exchange(OpId id, BlockId block, int64_t cta) {
     Made(b.Add(OpKind::kSmemLoad, operands, {tile}), id);
   };
   const int64_t slices = op.i("slices", 0);
-  const auto arrive = [&](int64_t barrier) {
-    const ValueId slot = number(barrier);
-    const OpId elect = b.Add(OpKind::kElect, {}, {}, {{"scope", std::string("warp")}});
-    Made(elect, id);
-    const BlockId body = out_.fn.AddBlock(elect);
-    out_.fn.ops[elect].regions.push_back(body);
-    Builder inner(out_.fn, body);
-    inner.SetSpan(op.at);
-    for (int64_t to = 0; to < ctas_; ++to)
-      Made(inner.Add(OpKind::kMbarArrive, {At(op.operands[2], to), slot}, {}), id);
-    inner.Yield({});
-  };
+  const auto arrive = [&](int64_t barrier) { ArriveAtAll(id, number(barrier), b); };
   const auto wait = [&](int64_t barrier) {
     const std::vector<ValueId> operands = {At(op.operands[2], cta), number(0), number(barrier)};
     Made(b.Add(OpKind::kMbarWait, operands, {}), id);

@@ -28,6 +28,7 @@ class Unfolder {
   OpId Add(OpId id, BlockId block, int64_t cta, int64_t to, Attrs attrs, int64_t told = -1);
   ValueId TensorAddress(ValueId address, OpId id, BlockId block, int64_t cta, int64_t to);
   bool LeftOut(const Op& op) const;
+  void ArriveAtAll(OpId id, ValueId slot, Builder& b);
   void Exchange(OpId id, BlockId block, int64_t cta);
   void ReadLate(BlockId block, int64_t cta);
   bool OfPair(OpId id, BlockId block, int64_t cta);
