@@ -78,7 +78,7 @@ void WorkCounter::SetOf(ValueId v, const Extents& e) {
   ++changes_;
 }
 
-Extents WorkCounter::Whole(ValueId v) const {
+WorkCounter::Extents WorkCounter::Whole(ValueId v) const {
   Extents e{};
   const std::vector<int64_t>& shape = fn_.type(v).shape;
   std::copy_n(shape.begin(), std::min(shape.size(), kMaxCountedRank), e.begin());

@@ -14,35 +14,37 @@ namespace tilec::ir {
 
 namespace {
 
+using Counted = WorkCounter::Scalar;
+
 // Integer arithmetic of sizes and positions; what has no row has no value here.
 struct ScalarRow {
   OpKind kind;
   const char* pred;
-  Scalar (*value)(int64_t a, int64_t b);
+  Counted (*value)(int64_t a, int64_t b);
 };
 constexpr ScalarRow kScalarRows[] = {
-    {OpKind::kAdd, nullptr, [](int64_t a, int64_t b) { return Scalar(a + b); }},
-    {OpKind::kSub, nullptr, [](int64_t a, int64_t b) { return Scalar(a - b); }},
-    {OpKind::kMul, nullptr, [](int64_t a, int64_t b) { return Scalar(a * b); }},
+    {OpKind::kAdd, nullptr, [](int64_t a, int64_t b) { return Counted(a + b); }},
+    {OpKind::kSub, nullptr, [](int64_t a, int64_t b) { return Counted(a - b); }},
+    {OpKind::kMul, nullptr, [](int64_t a, int64_t b) { return Counted(a * b); }},
     {OpKind::kDiv, nullptr,
-     [](int64_t a, int64_t b) { return b == 0 ? Scalar() : Scalar(FloorDiv(a, b)); }},
+     [](int64_t a, int64_t b) { return b == 0 ? Counted() : Counted(FloorDiv(a, b)); }},
     {OpKind::kMod, nullptr,
-     [](int64_t a, int64_t b) { return b == 0 ? Scalar() : Scalar(a - FloorDiv(a, b) * b); }},
-    {OpKind::kMin, nullptr, [](int64_t a, int64_t b) { return Scalar(std::min(a, b)); }},
-    {OpKind::kMax, nullptr, [](int64_t a, int64_t b) { return Scalar(std::max(a, b)); }},
-    {OpKind::kNeg, nullptr, [](int64_t a, int64_t) { return Scalar(-a); }},
-    {OpKind::kAbs, nullptr, [](int64_t a, int64_t) { return Scalar(a < 0 ? -a : a); }},
-    {OpKind::kCast, nullptr, [](int64_t a, int64_t) { return Scalar(a); }},
-    {OpKind::kNot, nullptr, [](int64_t a, int64_t) { return Scalar(~a); }},
-    {OpKind::kAnd, nullptr, [](int64_t a, int64_t b) { return Scalar(a & b); }},
-    {OpKind::kOr, nullptr, [](int64_t a, int64_t b) { return Scalar(a | b); }},
-    {OpKind::kXor, nullptr, [](int64_t a, int64_t b) { return Scalar(a ^ b); }},
-    {OpKind::kCmp, "eq", [](int64_t a, int64_t b) { return Scalar(a == b); }},
-    {OpKind::kCmp, "ne", [](int64_t a, int64_t b) { return Scalar(a != b); }},
-    {OpKind::kCmp, "lt", [](int64_t a, int64_t b) { return Scalar(a < b); }},
-    {OpKind::kCmp, "le", [](int64_t a, int64_t b) { return Scalar(a <= b); }},
-    {OpKind::kCmp, "gt", [](int64_t a, int64_t b) { return Scalar(a > b); }},
-    {OpKind::kCmp, "ge", [](int64_t a, int64_t b) { return Scalar(a >= b); }},
+     [](int64_t a, int64_t b) { return b == 0 ? Counted() : Counted(a - FloorDiv(a, b) * b); }},
+    {OpKind::kMin, nullptr, [](int64_t a, int64_t b) { return Counted(std::min(a, b)); }},
+    {OpKind::kMax, nullptr, [](int64_t a, int64_t b) { return Counted(std::max(a, b)); }},
+    {OpKind::kNeg, nullptr, [](int64_t a, int64_t) { return Counted(-a); }},
+    {OpKind::kAbs, nullptr, [](int64_t a, int64_t) { return Counted(a < 0 ? -a : a); }},
+    {OpKind::kCast, nullptr, [](int64_t a, int64_t) { return Counted(a); }},
+    {OpKind::kNot, nullptr, [](int64_t a, int64_t) { return Counted(~a); }},
+    {OpKind::kAnd, nullptr, [](int64_t a, int64_t b) { return Counted(a & b); }},
+    {OpKind::kOr, nullptr, [](int64_t a, int64_t b) { return Counted(a | b); }},
+    {OpKind::kXor, nullptr, [](int64_t a, int64_t b) { return Counted(a ^ b); }},
+    {OpKind::kCmp, "eq", [](int64_t a, int64_t b) { return Counted(a == b); }},
+    {OpKind::kCmp, "ne", [](int64_t a, int64_t b) { return Counted(a != b); }},
+    {OpKind::kCmp, "lt", [](int64_t a, int64_t b) { return Counted(a < b); }},
+    {OpKind::kCmp, "le", [](int64_t a, int64_t b) { return Counted(a <= b); }},
+    {OpKind::kCmp, "gt", [](int64_t a, int64_t b) { return Counted(a > b); }},
+    {OpKind::kCmp, "ge", [](int64_t a, int64_t b) { return Counted(a >= b); }},
 };
 
 }  // namespace
@@ -129,7 +131,7 @@ bool WorkCounter::Steers(const Op& loop) const {
   return false;
 }
 
-Scalar WorkCounter::EvalScalar(const Op& op) const {
+WorkCounter::Scalar WorkCounter::EvalScalar(const Op& op) const {
   if (op.kind == OpKind::kConstant) {
     const AttrValue* v = op.attr("value");
     if (const auto* i = v ? std::get_if<int64_t>(v) : nullptr) return *i;

@@ -10,6 +10,22 @@
 
 namespace tilec::ir {
 
+namespace {
+
+// Rows of ir/features.def.
+struct Feature {
+  const char* name;
+  int least, most;
+  bool specific, follows;
+};
+constexpr Feature kFeatures[] = {
+#define FEATURE(name, least, most, specific, follows, what) {#name, least, most, specific, follows},
+#include "ir/features.def"
+#undef FEATURE
+};
+
+}  // namespace
+
 Result<> TargetReader::CheckComplete(const toml::table& root) {
   for (const Row& row : Rows()) {
     if (target_.origins.count(fmt::format("{}.{}", row.section, row.name)) > 0) continue;

@@ -10,6 +10,15 @@
 
 namespace tilec::ir {
 
+namespace {
+
+constexpr int kMostExtended = 8;  // machines behind each other
+constexpr DType kMultiplied[] = {DType::kBF16, DType::kF16, DType::kTF32, DType::kE4M3,
+                                 DType::kE5M2, DType::kI8,  DType::kU8};
+constexpr const char* kMedia[] = {"register", "smem", "tmem"};
+
+}  // namespace
+
 std::vector<TargetReader::Row> TargetReader::Rows() {
   struct To {
     static void Bind(Row& row, int64_t* to) { row.whole = to; }

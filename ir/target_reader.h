@@ -15,23 +15,6 @@
 
 namespace tilec::ir {
 
-constexpr int kMostExtended = 8;  // machines behind each other
-constexpr DType kMultiplied[] = {DType::kBF16, DType::kF16, DType::kTF32, DType::kE4M3,
-                                 DType::kE5M2, DType::kI8,  DType::kU8};
-constexpr const char* kMedia[] = {"register", "smem", "tmem"};
-
-// Rows of ir/features.def.
-struct Feature {
-  const char* name;
-  int least, most;
-  bool specific, follows;
-};
-constexpr Feature kFeatures[] = {
-#define FEATURE(name, least, most, specific, follows, what) {#name, least, most, specific, follows},
-#include "ir/features.def"
-#undef FEATURE
-};
-
 class TargetReader {
  public:
   TargetReader(std::string_view text, int32_t file, DiagSink& diags, int depth)

@@ -17,18 +17,17 @@
 
 namespace tilec::ir {
 
-constexpr size_t kMaxCountedRank = 6;
-using Extents =
-    std::array<int64_t, kMaxCountedRank>;  // the part of a tile that is inside its tensors
-using Scalar = std::optional<int64_t>;
-
 class WorkCounter {
  public:
+  using Scalar = std::optional<int64_t>;
   WorkCounter(const Function& fn, const Bindings& names, const Target& target,
               const CountOptions& options);
   WorkCount Run();
 
  private:
+  static constexpr size_t kMaxCountedRank = 6;
+  // The part of a tile that is inside its tensors.
+  using Extents = std::array<int64_t, kMaxCountedRank>;
   // What an op looks up or finds out once.
   struct Known {
     uint64_t at = 0;  // of changes_ when its tiles' extents were found

@@ -61,7 +61,7 @@ std::optional<Obstacle> RowPacker::Look() {
   return Follow(fn_.ops[grid_].regions[0]);
 }
 
-Rows RowPacker::Of(ValueId v) const {
+RowPacker::Rows RowPacker::Of(ValueId v) const {
   const auto at = of_.find(v);
   return at == of_.end() ? Rows() : at->second;
 }

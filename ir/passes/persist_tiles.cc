@@ -129,7 +129,7 @@ bool PersistentGrid::DependsOn(ValueId v, ValueId arg, int depth) const {
 }
 
 // Does the number rise or fall from tile to tile?
-Slope PersistentGrid::SlopeOf(ValueId v, ValueId arg, int depth) const {
+PersistentGrid::Slope PersistentGrid::SlopeOf(ValueId v, ValueId arg, int depth) const {
   if (v == arg) return Slope::kRises;
   const Op* def = fn_.def(v);
   if (!def || !DependsOn(v, arg)) return Slope::kNone;
@@ -153,7 +153,7 @@ Slope PersistentGrid::SlopeOf(ValueId v, ValueId arg, int depth) const {
 }
 
 // How the trip counts of the op's loops follow the place of the tile; `loop`: one that does.
-Slope PersistentGrid::Length(OpId id, ValueId arg, OpId* loop) const {
+PersistentGrid::Slope PersistentGrid::Length(OpId id, ValueId arg, OpId* loop) const {
   const Op& op = fn_.ops[id];
   Slope length = Slope::kNone;
   if (op.kind == OpKind::kFor) {

@@ -12,17 +12,6 @@
 
 namespace tilec::ir {
 
-// How a number follows the place of a tile along one range.
-enum class Slope { kNone, kRises, kFalls, kUnknown };
-
-inline Slope Turned(Slope s) {
-  return s == Slope::kRises ? Slope::kFalls : s == Slope::kFalls ? Slope::kRises : s;
-}
-inline Slope Together(Slope a, Slope b) {
-  if (a == Slope::kNone) return b;
-  return b == Slope::kNone || a == b ? a : Slope::kUnknown;
-}
-
 class PersistentGrid {
  public:
   PersistentGrid(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
@@ -30,6 +19,15 @@ class PersistentGrid {
   bool Order();
 
  private:
+  // How a number follows the place of a tile along one range.
+  enum class Slope { kNone, kRises, kFalls, kUnknown };
+  static Slope Turned(Slope s) {
+    return s == Slope::kRises ? Slope::kFalls : s == Slope::kFalls ? Slope::kRises : s;
+  }
+  static Slope Together(Slope a, Slope b) {
+    if (a == Slope::kNone) return b;
+    return b == Slope::kNone || a == b ? a : Slope::kUnknown;
+  }
   std::optional<Obstacle> Look();
   bool HasProductLoop(BlockId block, bool in_loop) const;
   bool Loads(OpId loop) const;

@@ -16,20 +16,19 @@
 
 namespace tilec::ir {
 
-// Of a tile: the dim along which its rows lie, −1: it is the same for all rows; other dims along
-// which it varies, a bit each.
-struct Rows {
-  int64_t dim = -1;
-  uint64_t others = 0;
-  friend bool operator==(const Rows&, const Rows&) = default;
-};
-
 class RowPacker {
  public:
   RowPacker(Function& fn, int64_t heads) : fn_(fn), heads_(heads), uses_(fn) {}
   std::optional<Obstacle> Run();
 
  private:
+  // Of a tile: the dim along which its rows lie, −1: it is the same for all rows; other dims along
+  // which it varies, a bit each.
+  struct Rows {
+    int64_t dim = -1;
+    uint64_t others = 0;
+    friend bool operator==(const Rows&, const Rows&) = default;
+  };
   static Obstacle No(std::string why, Span at) { return {std::move(why), at}; }
   bool IsInt(ValueId v, int64_t n) const;
   ValueId Arg(size_t d) const { return fn_.blocks[fn_.ops[grid_].regions[0]].args[d]; }

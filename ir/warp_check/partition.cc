@@ -10,6 +10,14 @@
 
 namespace tilec::ir::warp_check {
 
+namespace {
+
+int64_t NumberOf(const std::string& text) {
+  return static_cast<int64_t>(std::hash<std::string>()(text));
+}
+
+}  // namespace
+
 Partition::Partition(const Program& p)
     : p_(p),
       fn_(p.fn),

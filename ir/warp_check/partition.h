@@ -42,10 +42,6 @@ inline bool IsControl(OpKind kind) {
   return IsLoop(kind) || kind == OpKind::kIf || kind == OpKind::kElect;
 }
 
-inline int64_t NumberOf(const std::string& text) {
-  return static_cast<int64_t>(std::hash<std::string>()(text));
-}
-
 // The coarsest congruence of scalars and loops.
 class Partition {
  public:
