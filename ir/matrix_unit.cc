@@ -62,7 +62,7 @@ Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups) {
   out.split = blocks % warpgroups == 0             ? WgSplit::kM
               : shape.n % (step * warpgroups) == 0 ? WgSplit::kN
                                                    : WgSplit::kNone;
-  out.layout = AccumulatorOf(unit, shape.dtype, shape.m, shape.n, {warpgroups, out.split});
+  out.layout = AccumulatorOf(unit, shape.dtype, shape.m, shape.n, warpgroups, out.split);
   return out;
 }
 
@@ -204,15 +204,15 @@ std::optional<WgSplit> SplitOfLanes(MatrixUnit unit, const Type& tile, const Lay
   const auto fits = [&](WgSplit split) {
     if (split == WgSplit::kM && CeilDiv(m, kTensorLanes) % warpgroups != 0) return false;
     if (split == WgSplit::kN && n % (kTensorColumnStep * warpgroups) != 0) return false;
-    return layout == AccumulatorOf(unit, tile.dtype, m, n, {warpgroups, split});
+    return layout == AccumulatorOf(unit, tile.dtype, m, n, warpgroups, split);
   };
   for (WgSplit split : {WgSplit::kM, WgSplit::kN, WgSplit::kNone})
     if (fits(split)) return split;
   return {};
 }
 
-Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, const WarpParts& parts) {
-  const auto [warpgroups, split, across] = parts;
+Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
+                     WgSplit split, int64_t across) {
   // Of 64 rows or fewer every warp has 16, which lie in half of its lanes: all its threads share
   // their columns (shape 16x256b), as on the units whose warpgroups multiply 64 rows.
   if (InTensorMemory(unit) && m > kTensorLanes / 2)

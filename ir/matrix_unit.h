@@ -133,15 +133,11 @@ struct Accumulator {
   Layout layout;
 };
 Accumulator Place(MatrixUnit unit, const ProductShape& shape, int warpgroups);
-// Which part of an accumulator each warp of a role holds. `across`: how many warps of a warpgroup
-// stand side by side along N (1, 2 or 4); the others are stacked along M.
-struct WarpParts {
-  int warpgroups;
-  WgSplit split;
-  int64_t across = 1;
-};
-// The layout that an accumulator of m × n columns has with those parts; columns are padded.
-Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, const WarpParts& parts);
+// The layout that an accumulator of m × n columns has with that split; columns are padded.
+// `across`: how many warps of a warpgroup stand side by side along N (1, 2 or 4); the others are
+// stacked along M.
+Layout AccumulatorOf(MatrixUnit unit, DType dtype, int64_t m, int64_t n, int warpgroups,
+                     WgSplit split, int64_t across = 1);
 // The grid of a warpgroup's warps whose operands take the fewest bytes of shared memory for each
 // step of K: every warp reads the rows and the columns of its own part. 1 where the unit reads
 // operands in place.

@@ -110,27 +110,6 @@ void RowClasses::VisitGather(const Op& op) {
   }
 }
 
-void RowClasses::VisitDot(const Op& op) {
-  const auto value = [&](size_t i) { return op.operands[i]; };
-  if (fn_.type(op.results[0]).rank() == 3) {  // over batches
-    for (size_t i = 0; i < op.operands.size(); ++i) Join(value(i), 0, op.results[0], 0);
-    for (int64_t d : {1, 2}) Whole(value(0), d), Whole(value(1), d), Whole(op.results[0], d);
-    return;
-  }
-  Join(value(0), 0, value(2), 0);
-  Join(value(1), 1, value(2), 1);
-  Join(value(0), 1, value(1), 0);
-  JoinAll(value(2), op.results[0]);
-  if (op.operands.size() > 3) {  // scales: of rows, and of columns
-    Join(value(0), 0, value(3), 0);
-    Join(value(1), 1, value(4), 1);
-    Whole(value(3), 1);
-    Whole(value(4), 0);
-  }
-  Whole(value(0), 1);
-  rows_.emplace_back(Node(value(2), 0), fn_.type(value(2)).shape[0]);
-}
-
 void RowClasses::VisitOp(const Op& op) {
   const auto value = [&](size_t i) { return op.operands[i]; };
   if (Info(op.kind).elementwise()) {
@@ -138,7 +117,25 @@ void RowClasses::VisitOp(const Op& op) {
     return;
   }
   switch (op.kind) {
-    case OpKind::kDot: VisitDot(op); break;
+    case OpKind::kDot:
+      if (fn_.type(op.results[0]).rank() == 3) {  // over batches
+        for (size_t i = 0; i < op.operands.size(); ++i) Join(value(i), 0, op.results[0], 0);
+        for (int64_t d : {1, 2}) Whole(value(0), d), Whole(value(1), d), Whole(op.results[0], d);
+        break;
+      }
+      Join(value(0), 0, value(2), 0);
+      Join(value(1), 1, value(2), 1);
+      Join(value(0), 1, value(1), 0);
+      JoinAll(value(2), op.results[0]);
+      if (op.operands.size() > 3) {  // scales: of rows, and of columns
+        Join(value(0), 0, value(3), 0);
+        Join(value(1), 1, value(4), 1);
+        Whole(value(3), 1);
+        Whole(value(4), 0);
+      }
+      Whole(value(0), 1);
+      rows_.emplace_back(Node(value(2), 0), fn_.type(value(2)).shape[0]);
+      break;
     case OpKind::kBroadcast: {
       const std::vector<int64_t>& axes = op.ints("axes");
       for (size_t i = 0; i < axes.size(); ++i)

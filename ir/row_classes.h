@@ -39,7 +39,6 @@ class RowClasses {
   void Join(ValueId a, int64_t da, ValueId b, int64_t db);
   void JoinAll(ValueId a, ValueId b);
   void Visit(BlockId block);
-  void VisitDot(const Op& op);
   void VisitOp(const Op& op);
   void VisitStructure(const Op& op);
   void VisitGather(const Op& op);

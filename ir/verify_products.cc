@@ -99,7 +99,7 @@ int64_t Verifier::WarpsBeside(const Op& op, int warpgroups, WgSplit split) {
     if (shares && (own % (8 * across) != 0 || (split == WgSplit::kN && n % warpgroups != 0)))
       return 0;
     if (SameMapping(fn_.layouts[acc.layout],
-                    AccumulatorOf(unit, a.dtype, m, n, {warpgroups, split, across})))
+                    AccumulatorOf(unit, a.dtype, m, n, warpgroups, split, across)))
       return across;
   }
   return 0;
@@ -267,7 +267,7 @@ bool Verifier::CheckTensorAccess(const Op& op, const Scope& scope) {
   bool placed = false;
   for (int64_t rows : {tile.shape[0], std::max(tile.shape[0], kTensorLanes)}) {
     Layout lanes =
-        AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, rows, n, {warpgroups, how});
+        AccumulatorOf(*MatrixUnitNamed(op.s("unit")), tile.dtype, rows, n, warpgroups, how);
     if (slice) lanes = ColumnsLayout(lanes, width);
     placed = placed || SameMapping(fn_.layouts[tile.layout], lanes);
   }

@@ -42,7 +42,7 @@ void LayoutPlanner::PlanDot(OpId id) {
       dot.across =
           WarpsAcross(dot.unit, {ta.dtype, m, n, k, mn_major_b}, plan_.warpgroups, dot.split);
     if (dot.across > 1)
-      dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, {plan_.warpgroups, dot.split, dot.across});
+      dot.acc = AccumulatorOf(dot.unit, ta.dtype, m, n, plan_.warpgroups, dot.split, dot.across);
   }
   if (op.operands.size() > 3) WantScales(op, dot);
   dot.a = PlanOperand(op.operands[0], dot, /*is_a=*/true, StagedRows(dot.unit, ta.dtype, rows));
