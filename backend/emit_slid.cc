@@ -2,12 +2,13 @@
 // tile holds column start + p of the row, and places below off = −start mod 8, which are in front
 // of the tile's piece of the row, hold its last columns, start + N + p.
 //
-// Where the row begins as far from an aligned vector as was reckoned, a vector of a thread is one in
-// memory. The tile's first places and the last of a row that ends in a vector are accessed element
-// by element, behind a branch that few warps take. Vectors that all rows share (tensors of one dim)
-// begin at multiples of 16 bytes: of them a vector is made of two aligned ones, by a shift that is
-// the same for all (emit_shifted.cc). Nothing outside of a tensor is read: an aligned vector is
-// loaded only where all of it, or of two all elements up to the second's end, are in the row.
+// Where the row begins as far from an aligned vector as was reckoned, a vector of a thread is one
+// in memory. The tile's first places and the last of a row that ends in a vector are accessed
+// element by element, behind a branch that few warps take. Vectors that all rows share (tensors of
+// one dim) begin at multiples of 16 bytes: of them a vector is made of two aligned ones, by a shift
+// that is the same for all (emit_shifted.cc). Nothing outside of a tensor is read: an aligned
+// vector is loaded only where all of it, or of two all elements up to the second's end, are in the
+// row.
 //
 // Rows that lie otherwise, further apart than they are long, are accessed element by element.
 //
@@ -28,21 +29,21 @@ namespace tilec::backend {
 struct Emitter::SlidPlace {
   ir::ValueId tile;
   ir::DType dtype = ir::DType::kF32;
-  int64_t size = 4;                   // bytes of an element
-  int64_t columns = 0;                // of the tile
-  int64_t slack = 0;                  // elements behind a vector that must be in the row, too
-  llvm::Value* address = nullptr;     // i64: of the thread's place of register 0, unwrapped
-  llvm::Value* coord = nullptr;       // i32: that place
+  int64_t size = 4;                // bytes of an element
+  int64_t columns = 0;             // of the tile
+  int64_t slack = 0;               // elements behind a vector that must be in the row, too
+  llvm::Value* address = nullptr;  // i64: of the thread's place of register 0, unwrapped
+  llvm::Value* coord = nullptr;    // i32: that place
   int64_t coord_max = 0;
-  llvm::Value* off = nullptr;         // i32: places below hold the last columns
-  llvm::Value* inside = nullptr;      // i32: places from here on are behind the row
-  llvm::Value* wrapped = nullptr;     // i32: the same of places below off
-  llvm::Value* left = nullptr;        // i64: columns of the row from place 0 on
-  llvm::Value* always = nullptr;      // i1, null: true
-  llvm::Value* skew = nullptr;        // i32, bytes: of vectors that all rows share
-  bool turns = true;                  // may places below off hold anything?
-  bool straight = false;              // its start is known: no branches, all tiles are alive
-  std::vector<Regs> words;            // what is stored, by group
+  llvm::Value* off = nullptr;      // i32: places below hold the last columns
+  llvm::Value* inside = nullptr;   // i32: places from here on are behind the row
+  llvm::Value* wrapped = nullptr;  // i32: the same of places below off
+  llvm::Value* left = nullptr;     // i64: columns of the row from place 0 on
+  llvm::Value* always = nullptr;   // i1, null: true
+  llvm::Value* skew = nullptr;     // i32, bytes: of vectors that all rows share
+  bool turns = true;               // may places below off hold anything?
+  bool straight = false;           // its start is known: no branches, all tiles are alive
+  std::vector<Regs> words;         // what is stored, by group
   const ir::Layout* layout = nullptr;
 };
 
@@ -51,9 +52,7 @@ Emitter::SlidPlace Emitter::PlaceOfSlid(const ir::Op& op, ir::ValueId tile) {
   const ir::Type& type = fn_.type(tile);
   const Access access = MakeAccess(op, tile, store ? 2 : 1, store);
   const TensorView& view = tensors_.at(op.operands[0].index);
-  const auto wide = [&](ir::ValueId v) {
-    return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty());
-  };
+  const auto wide = [&](ir::ValueId v) { return b_.CreateSExtOrTrunc(Scalar(v), b_.getInt64Ty()); };
   SlidPlace place;
   place.tile = tile;
   place.dtype = type.dtype;
@@ -75,8 +74,8 @@ Emitter::SlidPlace Emitter::PlaceOfSlid(const ir::Op& op, ir::ValueId tile) {
     v = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, v, I64(0));
     return b_.CreateTrunc(v, b_.getInt32Ty());
   };
-  place.off = b_.CreateAnd(b_.CreateTrunc(b_.CreateNeg(start), b_.getInt32Ty()),
-                           I32(ir::kSlide - 1));
+  place.off =
+      b_.CreateAnd(b_.CreateTrunc(b_.CreateNeg(start), b_.getInt32Ty()), I32(ir::kSlide - 1));
   place.inside = clamp(place.left, place.columns + ir::kSlide);
   place.wrapped = clamp(b_.CreateSub(place.left, I64(place.columns)), ir::kSlide);
   return place;
@@ -101,8 +100,8 @@ llvm::Value* Emitter::SlidWhole(const SlidPlace& place, int64_t reg, int64_t ele
 std::pair<llvm::Value*, llvm::Value*> Emitter::SlidElement(const SlidPlace& place, int64_t at) {
   llvm::Value* own = b_.CreateAdd(place.coord, I32(at));
   llvm::Value* offset = I64(at * place.size);
-  llvm::Value* inside = b_.CreateAnd(b_.CreateICmpSLT(own, place.inside),
-                                     b_.CreateICmpSLT(own, I32(place.columns)));
+  llvm::Value* inside =
+      b_.CreateAnd(b_.CreateICmpSLT(own, place.inside), b_.CreateICmpSLT(own, I32(place.columns)));
   if (at < ir::kSlide && !place.turns) {
     inside = b_.CreateAnd(inside, b_.CreateICmpSGE(own, place.off));
   } else if (at < ir::kSlide) {
@@ -211,7 +210,8 @@ void Emitter::StoreSlidGroups(const SlidPlace& place, const std::vector<std::vec
                              ? b_.getFalse()
                              : And(aligned, SlidWhole(place, group[0], elements, least));
     const int64_t offset = place.layout->RegCoord(group[0])[0] * place.size;
-    StoreGlobal(place.address, offset, And(place.always, whole), place.words[&group - groups.data()], ir::DType::kU32);
+    StoreGlobal(place.address, offset, And(place.always, whole),
+                place.words[&group - groups.data()], ir::DType::kU32);
     if (whole) edges.push_back({&group, whole});
   }
   for (const Edge& edge : edges) {
@@ -260,9 +260,8 @@ Result<void> Emitter::EmitSlidLoad(const ir::Op& op) {
   if (op.s("modes").size() == 1) {
     const size_t behind = op.i("has_fill") ? 2 : 1;
     llvm::Value* from = Scalar(op.operands[op.operands.size() - behind]);
-    place.skew = b_.CreateAnd(b_.CreateMul(b_.CreateSExtOrTrunc(from, b_.getInt32Ty()),
-                                           I32(place.size)),
-                              I32(bytes - 1));
+    place.skew = b_.CreateAnd(
+        b_.CreateMul(b_.CreateSExtOrTrunc(from, b_.getInt32Ty()), I32(place.size)), I32(bytes - 1));
     place.slack = elements - 1;
     if (elements == 1) place.skew = nullptr;
   }
@@ -285,9 +284,9 @@ Result<void> Emitter::EmitSlidLoad(const ir::Op& op) {
   const auto beside = [&] {
     return LoadSlidGroups(place, groups, fill, 0, least > 0 ? b_.getFalse() : aligned);
   };
-  Set(tile, InsideOrEdge(
-                fast, type, [&] { return LoadSlidGroups(place, groups, fill, known, nullptr); },
-                beside));
+  Set(tile,
+      InsideOrEdge(
+          fast, type, [&] { return LoadSlidGroups(place, groups, fill, known, nullptr); }, beside));
   return Done();
 }
 

@@ -49,7 +49,8 @@ bool Verifier::CheckVector(const Op& op) {
         (!load && fn_.type(op.operands[0]).rank() == 1))
       return Fail(kVerifyForm, op,
                   "tiles that slide are pieces of one row, of 8 elements or a multiple, of tensors "
-                  "that begin at a multiple of 16 bytes: loads of what is only read, stores of rows");
+                  "that begin at a multiple of 16 bytes: loads of what is only read, stores of "
+                  "rows");
     return true;
   }
   if (shifted != 0) {

@@ -31,8 +31,9 @@ struct Slide {
   int64_t tile = 0;     // of a tile
 };
 
-// A row that is one tile does not: it is held beside all that is loaded for it, and branches for its
-// edges and for rows that lie otherwise cost registers (layernorm of 5613 bf16: 208 bytes spilled).
+// A row that is one tile does not: it is held beside all that is loaded for it, and branches for
+// its edges and for rows that lie otherwise cost registers (layernorm of 5613 bf16: 208 bytes
+// spilled).
 //
 // If the tiles of a program (tile level) may slide, and its rows are at odd places: one row at a
 // time in turns of loops, in tiles of one length, of tensors of rows of one length that begin at

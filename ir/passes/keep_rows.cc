@@ -233,9 +233,8 @@ class RowKeeper {
       // alone threads hold half as much more.
       if (!fits && !slides_ && to == 1 && elements <= (threads_hold + threads_hold / 2) * threads)
         return Choice{to, true, bytes};
-      fits =
-          fits || (!slides_ && to == 1 && loops.turns <= kMostPut && !loops.base.valid() &&
-                   ByThreads(loops));
+      fits = fits || (!slides_ && to == 1 && loops.turns <= kMostPut && !loops.base.valid() &&
+                      ByThreads(loops));
       if (fits && placed <= wanted) return Choice{to, false, placed};
       if (fits && placed <= most) last = Choice{to, false, placed};
     }

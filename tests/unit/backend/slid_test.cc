@@ -1,7 +1,7 @@
-// Tiles of rows that slide (`shifted` = 2 of gload and gstore, ir/lower/slides.h): every place holds
-// the column that it stands for, wherever the row begins and ends and however far rows are apart;
-// what is stored is where it belongs and nothing else is written; and, as the emulator says, nothing
-// is read outside of the tensor, whose memory ends with its last element.
+// Tiles of rows that slide (`shifted` = 2 of gload and gstore, ir/lower/slides.h): every place
+// holds the column that it stands for, wherever the row begins and ends and however far rows are
+// apart; what is stored is where it belongs and nothing else is written; and, as the emulator says,
+// nothing is read outside of the tensor, whose memory ends with its last element.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/lower/slides.h"
@@ -39,8 +39,8 @@ void SlidThereAndBack(const SlidCase& c) {
   const int64_t count = (c.rows - 1) * pitch + c.columns;
   const std::vector<int64_t> strides =
       c.pitch ? std::vector<int64_t>{pitch, 1} : std::vector<int64_t>{};
-  const ValueId a = k.In({"A", c.dtype, {c.rows, c.columns}, Random(c.dtype, count, 5), strides},
-                         {"M", ""});
+  const ValueId a =
+      k.In({"A", c.dtype, {c.rows, c.columns}, Random(c.dtype, count, 5), strides}, {"M", ""});
   const ValueId v = k.In({"V", DType::kF32, {c.columns}, Random(DType::kF32, c.columns, 7), {}});
   const std::vector<double> before = Random(c.dtype, count, 6);
   const ValueId out = k.Out({"C", c.dtype, {c.rows, c.columns}, before, strides}, {"M", ""});
@@ -48,9 +48,9 @@ void SlidThereAndBack(const SlidCase& c) {
   const ValueId beside = k.Out({"U", DType::kF32, {c.tile}, {}, {}});
   const ValueId row = SlidPosition(k, "row");
   const ValueId begin = c.known ? k.b.Int(c.start) : SlidPosition(k, "start");
-  const ValueId off = k.b.Binary(ir::OpKind::kAnd,
-                                 k.b.Binary(ir::OpKind::kMul, row, k.b.Int(c.columns)),
-                                 k.b.Int(ir::kSlide - 1));
+  const ValueId off =
+      k.b.Binary(ir::OpKind::kAnd, k.b.Binary(ir::OpKind::kMul, row, k.b.Int(c.columns)),
+                 k.b.Int(ir::kSlide - 1));
   const ValueId start = k.b.Binary(ir::OpKind::kSub, begin, off);
   const std::vector<int64_t> sizes = {1, c.tile};
   const int64_t end = c.end ? c.end : c.columns;

@@ -171,7 +171,8 @@ int Sliding(const std::string& text) {
   int slid = 0;
   for (const Op& op : fn.ops) {
     if (op.i("shifted", 0) != 2) continue;
-    const Op* start = fn.def(op.operands[op.operands.size() - (op.kind == OpKind::kGStore ? 2 : 1)]);
+    const size_t behind = op.kind == OpKind::kGStore ? 2 : 1;
+    const Op* start = fn.def(op.operands[op.operands.size() - behind]);
     EXPECT_TRUE(start && start->kind == OpKind::kSub);
     EXPECT_EQ(op.attr("scratch"), nullptr);
     ++slid;
@@ -187,7 +188,8 @@ TEST(RowRuns, RowsInTurnsSlide) {
   EXPECT_EQ(Sliding(With(kTurns, "align=16 stride_align=2", "align=2 stride_align=2")), 0)
       << "tensors begin anywhere";
   EXPECT_EQ(Sliding(With(kTurns, "%X: tensor<bf16, 2> in ", "%X: tensor<bf16, 2> inout ")), 0);
-  EXPECT_EQ(Sliding(With(kTurns, "      %next = add", R"(      %p = load %V, %0 {modes = "r", sizes = [2048]} : f32[2048]
+  EXPECT_EQ(Sliding(With(kTurns, "      %next = add",
+                         R"(      %p = load %V, %0 {modes = "r", sizes = [2048]} : f32[2048]
       %q = scan %p {kind = "sum", axis = 0} : f32[2048]
       %next = add)")),
             0)
