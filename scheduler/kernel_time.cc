@@ -8,7 +8,6 @@
 
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
-#include "ir/lower/slides.h"
 #include "ir/passes/row_threads.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/body_facts.h"
@@ -352,7 +351,7 @@ class Outside {
     // 30.0 and 16.7; as one tile 427x20613 takes 21.6, said 20.6. CTAs that share such rows take
     // what is said without.)
     const bool put_together = in_turn_ && load && cluster_ == 1 && BeginsAnywhere(op);
-    const int64_t times_waited = !put_together ? 1 : slides_ ? 2 : 3;
+    const int64_t times_waited = put_together ? 3 : 1;
     if (rows && load && waits) latency += times_waited * target_.model.memory_cycles;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
     // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn
@@ -376,7 +375,6 @@ class Outside {
   const ir::WorkCount& work_;
   std::set<OpId> inner_;
   const double warpgroups_;
-  const bool slides_ = ir::SlideOf(fn_).has_value();  // vectors lie in memory as threads have them
   int hot_unit_ = -1;
   std::vector<double> used_;  // cycles of each unit
   bool waiting_ = false;      // for loads, in the order of the program
