@@ -2,6 +2,7 @@
 #include "ir/lower/slides.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/isa.h"
 #include "ir/lower/operands.h"
@@ -44,21 +45,12 @@ class Slides {
   // Does it compute the same, in whatever order a row's elements are?
   bool Keeps(const Op& op) const {
     if (Info(op.kind).elementwise()) return true;
-    switch (op.kind) {
-      case OpKind::kConstant:
-      case OpKind::kIota:  // is told (Emitter::Iota_)
-      case OpKind::kBroadcast:
-      case OpKind::kReshape:
-      case OpKind::kReduce:
-      case OpKind::kClusterReduce:
-      case OpKind::kLoad:
-      case OpKind::kStore:
-      case OpKind::kParallel:
-      case OpKind::kFor:
-      case OpKind::kIf:
-      case OpKind::kYield: return true;
-      default: break;
-    }
+    constexpr OpKind kKeep[] = {
+        OpKind::kConstant,  OpKind::kIota,  // which is told (Emitter::Iota_)
+        OpKind::kBroadcast, OpKind::kReshape, OpKind::kReduce,   OpKind::kClusterReduce,
+        OpKind::kLoad,      OpKind::kStore,   OpKind::kParallel, OpKind::kFor,
+        OpKind::kIf,        OpKind::kYield};
+    if (std::find(std::begin(kKeep), std::end(kKeep), op.kind) != std::end(kKeep)) return true;
     const auto scalar = [&](ValueId v) {
       return !fn_.type(v).is_tile() || fn_.type(v).elements() == 1;
     };
