@@ -12,11 +12,9 @@
 #include "ir/count_work.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/divide_reductions.h"
-#include "ir/passes/loops_of_rows.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/split_reductions.h"
-#include "ir/queries.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
 #include "scheduler/one_role.h"
@@ -25,20 +23,6 @@
 namespace tilec::scheduler {
 
 namespace {
-
-// Does a CTA that has a row alone read it again, because it finds no room to keep it? CTAs that
-// share it may have room, and what they read again is less (H200, layernorm of 807 x 192277 547 us,
-// in four CTAs each 475, of 5417 x 86352 828 and, in eighths by two, 725).
-bool ReadsRowsAgain(const ir::Function& fn) {
-  bool again = false;
-  for (ir::OpId id : ir::OpsInOrder(fn)) {
-    const ir::Op& op = fn.ops[id];
-    if (op.kind == ir::OpKind::kDot) return false;
-    again = again ||
-            (op.kind == ir::OpKind::kParallel && !ir::FindLoopsOfRows(fn, op.regions[0]).empty());
-  }
-  return again;
-}
 
 // One function, and what was found out about it.
 struct Form {
@@ -216,11 +200,9 @@ class Forms::Kept {
           (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
       const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
-      const bool again = ReadsRowsAgain(tiles.form.fn);
-      const bool idle = 2 * whole.ctas <= room || whole.longest_binds || again ||
+      const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||
                         (whole.ctas > room && fuller <= static_cast<double>(2 * room));
-      const double margin =
-          tiles.loops || again ? target_.model.row_margin : target_.model.split_margin;
+      const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
       if (!target_.Has("clusters") || !idle) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
