@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -392,9 +393,6 @@ class Search {
     DiagSink quiet;
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
     if (clean.ok() && clean->loops && point.split > 1) return target_.model.row_margin;
-    // Parts that one CTA walks over are said to take less than the turns of rows that slide, and
-    // take more (H200, softmax of 10493 x 21341 bf16 in sixteen 571 us, in two 346).
-    if (clean.ok() && point.split == 1 && ir::SlideOf(clean->fn)) return 1;
     return !clean.ok() || DoesMore(clean->fn) ? more : least;
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
@@ -421,6 +419,11 @@ class Search {
     const ir::Function& warps = program->warps;
     const ir::Filling& filling = program->filling;
     if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
+    // Shorter turns of a row that slides are said to take less, and take more (H200: softmax of
+    // 7634 x 33033 bf16 in turns of a sixteenth 1582 us, of 12288 367; rmsnorm of 194 x 61067 in
+    // two CTAs that walk over eight sixteenths each 36.3, of 8192 28.5).
+    if (const auto slide = ir::SlideOf(clean); !standard && slide && slide->tile < StandardSlide())
+      return std::nullopt;
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     const ir::WorkCount work = ir::CountWork(clean, names_, target_, {.edges = false});
@@ -448,6 +451,16 @@ class Search {
     out.by_schedule = program->how.by_schedule;
     return out;
   }
+  // Columns of a turn of the default's rows that slide; 0: they do not.
+  int64_t StandardSlide() {
+    std::call_once(standard_slide_once_, [&] {
+      DiagSink quiet;
+      const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
+      if (!clean.ok()) return;
+      if (const auto slide = ir::SlideOf(clean->fn)) standard_slide_ = slide->tile;
+    });
+    return standard_slide_;
+  }
   // The form that a point was rated in, by `split` CTAs for each tile.
   PipelineOptions FormOf(const Point& point, int64_t split) const {
     PipelineOptions with = options_;
@@ -464,9 +477,8 @@ class Search {
     frontend::Values statics;
     const TuneMemory::Known* known = At(point, &statics);
     if (known == nullptr || known->forms == nullptr) return nullptr;
-    const std::string key =
-        fmt::format("{}{} {} {} {}", TextOf(statics), with.pack, with.share_copies, with.split,
-                    with.schedule);
+    const std::string key = fmt::format("{}{} {} {} {}", TextOf(statics), with.pack,
+                                        with.share_copies, with.split, with.schedule);
     const auto find = [&](auto& program) { program = LowerTo(*known, statics, with); };
     return memory_.programs.At(key, find).get();
   }
@@ -510,6 +522,8 @@ class Search {
   Bindings names_;
   std::vector<Axis> axes_;
   std::map<Point, Rating> rated_;
+  std::once_flag standard_slide_once_;
+  int64_t standard_slide_ = 0;
   mutable FoundOnce<Rating, Point> ratings_;  // of those and of what threads looked at ahead
   double least_flops_ = 0;
   std::vector<Candidate> order_;      // what bounds say, the default first …

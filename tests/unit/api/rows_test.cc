@@ -175,7 +175,13 @@ TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   EXPECT_EQ(Chosen({"layernorm", 300, 20001}), Form(1, 1));   // 16.1, in eight 18.5
   // Parts of eight or sixteen that one CTA walks over are slower than the row's own tiles.
   EXPECT_EQ(Chosen({"softmax_bf16", 427, 20613}), Form(1, 1));   // 21.6, (8, 1) 30.0
-  EXPECT_EQ(Chosen({"softmax_bf16", 7634, 33033}), Form(1, 1));  // (16, 1) 909, a copy 239
+  // Where the row's own tiles slide, too: shorter turns, of one CTA or of few, take longer.
+  EXPECT_EQ(Chosen({"softmax_bf16", 7634, 33033}), Form(1, 1));   // 367, (16, 1) 1582, a copy 239
+  EXPECT_EQ(Chosen({"softmax_bf16", 3319, 37137}), Form(1, 1));   // 214, (8, 8) 279
+  EXPECT_EQ(Chosen({"softmax_bf16", 3830, 51933}), Form(1, 1));   // 316, (16, 2) 459
+  EXPECT_EQ(Chosen({"softmax_bf16", 10493, 21341}), Form(1, 1));  // 345, (16, 1) 571, (8, 8) 423
+  EXPECT_EQ(Chosen({"rmsnorm", 194, 61067}).first, 1);            // 28.5, (16, 2) 36.3
+  EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 1));     // 793, (1, 8) 941, in two 618
 }
 
 }  // namespace
