@@ -333,7 +333,7 @@ Result<Val> Lowerer::Dot(const Factor& left, const Factor& right, const Val* acc
     return report;
   }
   const auto called = [&](ExprId side) { return expr(side).As<lang::CallExpr>() != nullptr; };
-  if (!called(a_id) && !called(b_id)) WarnOfContraction(a, b, at);  // `reshape`: it is meant
+  if (!called(left.at) && !called(right.at)) WarnOfContraction(a, b, at);  // `reshape`: it is meant
   ir::Attrs attrs;
   if (promote > 0) attrs = {{"promote", promote}};
   return AddProduct({a.v, b.v}, {}, acc, std::move(attrs), at);
