@@ -34,7 +34,7 @@ TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
       for (const RoleOffer& offer : search.offers().Largest()) {
         int64_t work = kPlenty;
         const RoleOffer occupied = search.Occupied(offer);
-        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, &work);
+        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, 0, &work);
         all_refuted = all_refuted && reply.answer == Answer::kUnsat;
         if (reply.answer != Answer::kSat) continue;
         any = true;
