@@ -33,7 +33,6 @@ constexpr int64_t kQuick = 200'000;  // of a question that the solver need not b
 // What is tried of settled roles before the solver is asked (some milliseconds), and where a better
 // schedule would be welcome but nobody waits for a proof.
 constexpr int64_t kAtOnce = 100'000, kDare = 1'000'000;
-constexpr int64_t kNearly = kQuick / 8 * 7;
 
 }  // namespace
 
@@ -199,8 +198,7 @@ SettledReply Search::AtOnce(const RoleOffer& offer, const SettledQuestion& quest
 std::optional<Placement> Search::Dare(const RoleOffer& offer, const SettledQuestion& question) {
   int64_t work = std::min(kDare, settled_work_);
   settled_work_ -= work;
-  SettledReply reply =
-      AskSettled(graph_, graph_, options_, Occupied(offer), question, &work);
+  SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(offer), question, &work);
   settled_work_ += std::max<int64_t>(work, 0);
   if (reply.answer != Answer::kSat) return std::nullopt;
   return std::move(reply.placement);
@@ -208,11 +206,8 @@ std::optional<Placement> Search::Dare(const RoleOffer& offer, const SettledQuest
 
 void Search::Resolve(Found* found) {
   if (!found->at_once || nest_) return;
-  const std::shared_ptr<Session> session = SessionFor(found->ii, found->offer);
-  const int64_t before = session->resources();
-  Session::Outcome outcome = session->Query({}, Limit(kQuick));
-  // Hardly quick where a few decisions do: what is asked next is no easier.
-  if (session->resources() - before > kNearly) hard_ = settled_;
+  Session::Outcome outcome = SessionFor(found->ii, found->offer)->Query({}, Limit(kQuick));
+  if (outcome.answer == Answer::kUnknown) hard_ = settled_;
   if (outcome.answer != Answer::kSat) return;
   found->placement = std::move(outcome.placement);
   found->at_once = false;

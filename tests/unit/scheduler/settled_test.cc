@@ -128,7 +128,7 @@ TEST(Settled, AStreamOfOneRoleCostsLittle) {
   EXPECT_EQ(c.proof, Proof::kRefuted);
   EXPECT_EQ(c.objective.stages, 2);
   EXPECT_TRUE(c.objective_proved);
-  EXPECT_LT(solution->resources, 500'000);
+  EXPECT_LT(solution->resources, 600'000);
   EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, c, diags).ok())
       << (diags.all().empty() ? "" : diags.all()[0].message);
 }
