@@ -187,10 +187,24 @@ RoleOffer Search::Occupied(const RoleOffer& offer) const {
   return occupied;
 }
 
+void Search::Renumber(const RoleOffer& offer, Placement* placement) const {
+  const RoleOffer occupied = Occupied(offer);
+  const int base = offer.load ? 1 : 0;
+  std::vector<int> role(static_cast<size_t>(base), 0);  // that of the loads is the first
+  size_t at = 0;
+  for (const int width : occupied.widths) {
+    while (offer.widths[at] != width) ++at;
+    role.push_back(base + static_cast<int>(at++));
+  }
+  for (int& group : placement->group) group = role[static_cast<size_t>(group)];
+}
+
 SettledReply Search::AtOnce(const RoleOffer& offer, const SettledQuestion& question,
                             bool place) const {
   int64_t work = kAtOnce;
-  SettledReply reply = AskSettled(graph_, graph_, options_, offer, question, &work, !place);
+  SettledReply reply =
+      AskSettled(graph_, graph_, options_, Occupied(offer), question, &work, !place);
+  if (place && reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
   if (!reply.asked || (!place && reply.answer == Answer::kSat)) reply.answer = Answer::kUnknown;
   return reply;
 }
@@ -201,6 +215,7 @@ std::optional<Placement> Search::Dare(const RoleOffer& offer, const SettledQuest
   SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(offer), question, &work);
   settled_work_ += std::max<int64_t>(work, 0);
   if (reply.answer != Answer::kSat) return std::nullopt;
+  Renumber(offer, &reply.placement);
   return std::move(reply.placement);
 }
 
@@ -217,8 +232,8 @@ Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
                              const SettledQuestion& question, int64_t limit) {
   const bool settled = settled_ && !session.narrowed;
   if (!settled) return session.Query(extra, limit);
-  const RoleOffer occupied = Occupied(session.model.offer());
-  SettledReply reply = AtOnce(occupied, question, hard_ || nest_);
+  const RoleOffer& offer = session.model.offer();
+  SettledReply reply = AtOnce(offer, question, hard_ || nest_);
   if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
   if (!hard_) {
     Session::Outcome outcome = session.Query(extra, std::min(limit, kQuick));
@@ -229,7 +244,8 @@ Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
     Session::Outcome outcome = session.Query(extra, std::min(limit, last_limit_));
     if (outcome.answer != Answer::kUnknown) return outcome;
   }
-  reply = AskSettled(graph_, graph_, options_, occupied, question, &settled_work_);
+  reply = AskSettled(graph_, graph_, options_, Occupied(offer), question, &settled_work_);
+  if (reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
   if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
   if (solver_knows_) return {};
   Session::Outcome outcome =
@@ -249,7 +265,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
   };
   const bool quick = settled_ && anew;
   if (quick) {
-    SettledReply settled = AtOnce(Occupied(offer), {ii, {}, {}, {}, {}, {}}, true);
+    SettledReply settled = AtOnce(offer, {ii, {}, {}, {}, {}, {}}, true);
     if (settled.answer != Answer::kUnknown)
       return {nullptr, {settled.answer, std::move(settled.placement), {}}, !hard_};
   }
@@ -260,6 +276,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
   }
   if (quick) {
     SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii, unplaced_, &placing_work_);
+    if (settled.answer == Answer::kSat) Renumber(offer, &settled.placement);
     if (settled.answer != Answer::kUnknown) {
       reply.session = nullptr;
       reply.outcome = {settled.answer, std::move(settled.placement), {}};

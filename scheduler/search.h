@@ -148,6 +148,8 @@ class Search {
   // What few decisions about settled roles say, before any solver is asked. `place`: schedules that
   // they find count, else only what they refute.
   SettledReply AtOnce(const RoleOffer& offer, const SettledQuestion& question, bool place) const;
+  // Of Occupied(offer) → of the offer, whose empty roles may stand between those of two widths.
+  void Renumber(const RoleOffer& offer, Placement* placement) const;
   std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
 
   const Graph& graph_;
