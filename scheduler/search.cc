@@ -275,7 +275,8 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
     hard_ = true;
   }
   if (quick) {
-    SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii, unplaced_, &placing_work_);
+    SettledReply settled =
+        PlaceSettled(graph_, options_, Occupied(offer), ii, unplaced_, &placing_work_);
     if (settled.answer == Answer::kSat) Renumber(offer, &settled.placement);
     if (settled.answer != Answer::kUnknown) {
       reply.session = nullptr;
