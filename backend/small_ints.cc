@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "backend/kept_constant.h"
 #include "backend/ptx_asm.h"
 
 namespace tilec::backend {
@@ -162,6 +163,12 @@ Field FieldOf(llvm::Value* v) {
   return whole;
 }
 
+// Bits of both halves behind magic ones.
+llvm::Value* Behind(llvm::IRBuilder<>& b, llvm::Value* both, uint32_t mask, uint32_t magic) {
+  return CallPtx(b, PtxInst::kAndOr,
+                 {both, b.getInt32(mask * kBoth), KeptConstant(b, magic * kBoth)});
+}
+
 // Two neighbouring bytes of a word, or the same bits of both, signed only if they are whole: one
 // permutation puts them behind the magic bits.
 llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
@@ -180,16 +187,17 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   const bool is_signed = form.is_signed && low->getType()->getIntegerBitWidth() == 8;
   if (is_signed && x.mask & kSign && x.mask != kByte) return nullptr;
   const Magic magic(form.half);
-  llvm::Value* word = b.CreateZExt(x.word, b.getInt32Ty());
-  if (in_byte) word = b.CreateLShr(word, in_byte);
   const unsigned at = x.shift / 8;
-  constexpr uint32_t kHigh = 4;  // the first byte of the second operand
+  constexpr uint32_t kHigh = 5;  // the magic bits' own byte, in the second operand
+  // The same for all fields of these bytes.
   llvm::Value* spread =
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
-                        {word, b.getInt32(magic.bits >> 8),
+                        {b.CreateZExt(x.word, b.getInt32Ty()), KeptConstant(b, magic.bits * kBoth),
                          b.getInt32(kHigh << 12 | (at + 1) << 8 | kHigh << 4 | at)});
   const auto only = [&](uint64_t mask) {
-    return b.CreateAnd(spread, b.getInt32((0xff00 | static_cast<uint32_t>(mask)) * kBoth));
+    const auto bits = static_cast<uint32_t>(mask);
+    if (in_byte == 0) return b.CreateAnd(spread, b.getInt32((0xff00 | bits) * kBoth));
+    return Behind(b, b.CreateLShr(spread, in_byte), bits, magic.bits);
   };
   const bool negative = is_signed && x.mask == kByte;
   if (form.half || x.mask < kSign) {
@@ -216,8 +224,7 @@ llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hig
       mask->getZExtValue() <= 0xffff) {
     llvm::Value* both = b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
                                           {word[0], word[1], b.getInt32(kLowHalves)});
-    const auto bits = static_cast<uint32_t>(mask->getZExtValue());
-    return CallPtx(b, PtxInst::kAndOr, {both, b.getInt32(bits * kBoth), b.getInt32(magic * kBoth)});
+    return Behind(b, both, static_cast<uint32_t>(mask->getZExtValue()), magic);
   }
   return b.CreateOr(b.CreateOr(low, b.getInt32(magic * kBoth)), b.CreateShl(high, 16));
 }
@@ -297,7 +304,7 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
     if (is_signed) from = b.CreateXor(from, b.getInt32(0x80808080));  // plus 128
     llvm::Value* bits = b.CreateIntrinsic(
         llvm::Intrinsic::nvvm_prmt, {},
-        {from, b.getInt32(kTwo23), b.getInt32(0x7440 | static_cast<uint32_t>(shift / 8))});
+        {from, KeptConstant(b, kTwo23), b.getInt32(0x7440 | static_cast<uint32_t>(shift / 8))});
     return less(bits, kBase + (is_signed ? 128 : 0));
   }
 
