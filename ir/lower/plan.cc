@@ -15,6 +15,7 @@
 #include "ir/lower/states.h"
 #include "ir/lower/stored_over.h"
 #include "ir/lower/widest_product.h"
+#include "ir/lower/waits.h"
 #include "ir/queries.h"
 #include "ir/uses.h"
 
@@ -282,9 +283,11 @@ class Planner {
   }
 
   // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
-  // again: for sums that a loop carries, whose products are awaited together anyway.
+  // again: for sums that a loop carries, whose products are awaited together anyway, and where it
+  // is decoded, which is more than the product waits for.
   void WantRegisterOperand(OpId id, const DotPlan& dot) {
-    if (!AddsUp(fn_, fn_.ops[id]) || dot.split != WgSplit::kM ||
+    const bool wants = AddsUp(fn_, fn_.ops[id]) || DecodedByThreads(fn_, dot.a.source);
+    if (!wants || dot.split != WgSplit::kM ||
         fn_.type(dot.a.source).shape[0] % Info(dot.unit).rows != 0)
       return;
     if (const std::optional<Layout> layout = RegisterOperand(dot))
