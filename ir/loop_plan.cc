@@ -31,6 +31,7 @@ class LoopPlanner {
       if (role >= 0) Rotate(role);
     Shift();
     KeepResultsInTheirTurn();
+    UnpackInTheirTurn();
     if (schedule_.close && roles.size() - roles.count(-1) == 1) {
       UseInTheirTurn();
       DrawClose();
@@ -333,6 +334,64 @@ class LoopPlanner {
       at.slot = INT64_MAX;
       plan_.departures.push_back(std::string("`") + Info(fn_.ops[reader].kind).mnemonic +
                                  "` runs at the end of the turn of the product that it reads");
+    }
+  }
+  // Does an op take fields out of words, or put such in another order?
+  bool Unpacks(OpId id) const {
+    const Op& op = fn_.ops[id];
+    return (Info(op.kind).elementwise() || op.kind == OpKind::kRearrange) &&
+           op.results.size() == 1 && fn_.type(op.results[0]).is_tile() &&
+           IsInteger(fn_.type(op.results[0]).dtype);
+  }
+  // Of the tiles that such ops begin with.
+  int64_t BytesRead(OpId id) const {
+    int64_t sum = 0;
+    for (ValueId v : reads_.at(id)) {
+      const Op* def = fn_.def(v);
+      if (!def || !fn_.type(v).is_tile() || def->block != body_) continue;
+      const OpId made = fn_.values[v].def;
+      sum += Unpacks(made) || (!times_.count(made) && def->kind != OpKind::kLoad)
+                 ? BytesRead(made)
+                 : fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
+    }
+    return sum;
+  }
+
+  // Fields of words that a later iteration reads are taken out of them there: the words are carried,
+  // which are fewer. (GPTQ, 16 rows: 64 fields of a thread of 32 words; two CTAs of an SM have no
+  // registers for them. And what takes a field out and what makes a float of it stand together,
+  // where the two are one instruction.)
+  void UnpackInTheirTurn() {
+    const auto bytes = [&](OpId id) {
+      int64_t sum = 0;
+      for (ValueId v : fn_.ops[id].results)
+        sum += fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
+      return sum;
+    };
+    const std::vector<OpId>& ops = fn_.blocks[body_].ops;
+    for (auto it = ops.rbegin(); it != ops.rend(); ++it) {  // who reads them stands below
+      const auto at = places_.find(*it);
+      const Op& op = fn_.ops[*it];
+      if (at == places_.end() || at->second.role < 0 || !Unpacks(*it)) continue;
+      if (BytesRead(*it) >= bytes(*it)) continue;
+      int64_t age = INT64_MAX, slot = INT64_MAX;
+      for (const auto& [reader, place] : places_) {
+        std::vector<Read> its;
+        for (ValueId v : reads_.at(reader)) Leaves(v, reader, 0, &its);
+        for (const Read& r : its) {
+          if (r.from != *it) continue;
+          const int64_t own = place.role == at->second.role
+                                  ? place.stage - at->second.stage + r.distance
+                                  : 0;
+          if (own < age) age = own, slot = place.slot;
+          if (own == age) slot = std::min(slot, place.slot);
+        }
+      }
+      if (age <= 0 || age == INT64_MAX) continue;
+      at->second.stage += static_cast<int>(age);
+      at->second.slot = slot;
+      plan_.departures.push_back(std::string("`") + Info(op.kind).mnemonic +
+                                 "` runs in the turn of what reads it: it makes more than it reads");
     }
   }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/arms.h"
 #include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/queries.h"
@@ -27,6 +28,12 @@ void AddProducts(const Function& fn, BlockId block, std::vector<OpId>& found) {
     if (op.kind == OpKind::kFor) continue;
     for (BlockId region : op.regions) AddProducts(fn, region, found);
   }
+}
+
+int64_t AllProducts(const Function& fn, OpId loop) {
+  const std::vector<OpId> inside = OpsInside(fn, loop);
+  return std::count_if(inside.begin(), inside.end(),
+                       [&](OpId id) { return fn.ops[id].kind == OpKind::kDot; });
 }
 
 // What a loop yields for its result, or for what it carries; invalid: `v` is neither.
@@ -143,6 +150,8 @@ int64_t CtasWanted(const Function& fn, const Target& target) {
     if (op.kind != OpKind::kFor) continue;
     std::vector<OpId> products;
     AddProducts(fn, op.regions[0], products);
+    // Beside a loop inside they are the turns before and after it.
+    if (AllProducts(fn, id) > std::ssize(products)) continue;
     if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target, kFar)) return 1;
     loops = loops || !products.empty();
   }
