@@ -29,7 +29,9 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
     TRY(ir::Function clean, RunSteps(loaded, fn, steps, options, nullptr, diags));
     const int64_t pack =
         PackOf(options.schedule).value_or(ChoosesForm(options.schedule) ? options.pack : 1);
-    if (pack > 1) (void)ir::PackRows(clean, pack);  // or it stays as it is
+    if (pack > 1)
+      if (const std::optional<ir::Obstacle> why = ir::PackRows(clean, pack))
+        diags.Report(compile::kNotPacked, why->at, fn.name, pack, why->why);
     ir::Division divided;
     const auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
     if (!why) {

@@ -139,7 +139,9 @@ Result<> Line::CleanUp(DiagSink& diags) {
   const int64_t heads = request_.wish.pack;
   if (heads > 1)
     steps.push_back(StepOf(PackPass(), [heads](ir::Function& fn, ir::PassContext& cx) {
-      cx.changes += !ir::PackRows(fn, heads);
+      const std::optional<ir::Obstacle> why = ir::PackRows(fn, heads);
+      cx.changes += !why;
+      if (why) cx.diags.Report(kNotPacked, why->at, fn.name, heads, why->why);
       return Done();
     }));
   if (!loops_) return Run(tile_, steps, diags);

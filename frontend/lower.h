@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -47,6 +48,9 @@ struct RangeInfo {
   int64_t size = 0;
   std::string name;  // of the size: "BM"
 };
+
+// `B[n, k]` → `B[n, k].T` and back.
+std::string Transposed(std::string text);
 
 enum class LocalKind { kLet, kVar, kLoop, kParallel, kParam, kDim, kConst, kTune, kPoison };
 const char* Describe(LocalKind kind);
@@ -244,6 +248,8 @@ class Lowerer {
   Result<Val> MatMul(lang::ExprId id, const Val* acc);
   Result<Val> Dot(const Val& a, const Val& b, const Val* acc, int64_t promote, Span at,
                   lang::ExprId a_id, lang::ExprId b_id);
+  std::array<std::string, 2> PlacesOf(ir::ValueId tile);
+  void WarnOfContraction(const Val& a, const Val& b, Span at);
   Shape ShapeOf(const Val& v) const;
 
   // lower_memory.cc

@@ -263,8 +263,7 @@ Result<Val> Lowerer::BinaryVals(BinaryOp op, const Val& a, const Val& b, Span at
   return Value(r, at);
 }
 
-// `B[n, k]` → `B[n, k].T` and back.
-static std::string Transposed(std::string text) {
+std::string Transposed(std::string text) {
   if (text.ends_with(".T")) return text.substr(0, text.size() - 2);
   if (text.find_first_of("+-*/@ ") != std::string::npos && !text.ends_with("]"))
     text = fmt::format("({})", text);
@@ -332,6 +331,8 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
       report.Help(fmt::format("write `{}`", Transposed(program_.TextOf(a.at))));
     return report;
   }
+  const auto called = [&](ExprId side) { return expr(side).As<lang::CallExpr>() != nullptr; };
+  if (!called(a_id) && !called(b_id)) WarnOfContraction(a, b, at);  // `reshape`: it is meant
   ir::Attrs attrs;
   if (promote > 0) attrs = {{"promote", promote}};
   return AddProduct({a.v, b.v}, {}, acc, std::move(attrs), at);

@@ -5,7 +5,7 @@
 //
 //   - an op whose operands are exact and which an executor rounds correctly gives e = 0;
 //   - otherwise the operands' errors carried through the op, plus the op's own bound (a row of
-//     ir/interpret_math.cc for approximate functions, ir/interpret_dot.cc for products), say how
+//     interpret_functions.h for approximate functions, interpret_dot.cc for products), say how
 //     far an executor's exact result may lie from ours; e reaches to the roundings of both ends;
 //   - a·b may be contracted with a following ± c, so a product's rounding counts as error;
 //   - subnormals of the f32 range may flush to zero.

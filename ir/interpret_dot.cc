@@ -100,10 +100,16 @@ __attribute__((target_clones("avx2", "default"))) void BlockFloat(const float* a
   std::memcpy(out, all, sizeof all);
 }
 
+// a [m, k] times b [k, n].
+struct DotShape {
+  int64_t m, n, k;
+};
+
 // out[m, n] += a·b for packed operands; `block` is one of the two above.
 template <typename T, typename Block>
-void Multiply(const std::vector<T>& a, const std::vector<T>& b, int64_t m, int64_t n, int64_t k,
+void Multiply(const std::vector<T>& a, const std::vector<T>& b, const DotShape& shape,
               Block&& block, std::vector<double>& out) {
+  const auto [m, n, k] = shape;
   T c[kRows * kCols];
   for (int64_t i = 0; i < m; i += kRows)
     for (int64_t j = 0; j < n; j += kCols) {
@@ -117,15 +123,17 @@ void Multiply(const std::vector<T>& a, const std::vector<T>& b, int64_t m, int64
 
 // Σ x·y of two nonnegative matrices in f32, for bounds. Its own rounding: a factor 1 + k·2^-23.
 template <typename GetX, typename GetY>
-void MultiplyBounds(int64_t m, int64_t n, int64_t k, GetX&& x, GetY&& y, std::vector<double>& out) {
-  const std::vector<float> a = PackRows<float>(m, k, x);
-  const std::vector<float> b = PackColumns<float>(k, n, y);
+void MultiplyBounds(const DotShape& shape, GetX&& x, GetY&& y, std::vector<double>& out) {
+  const std::vector<float> a = PackRows<float>(shape.m, shape.k, x);
+  const std::vector<float> b = PackColumns<float>(shape.k, shape.n, y);
   Multiply(
-      a, b, m, n, k, [](auto... args) { BlockFloat(args...); }, out);
+      a, b, shape, [](auto... args) { BlockFloat(args...); }, out);
 }
 
-void DotInts(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
-             Tile& out) {
+DotShape ShapeOfDot(const Tile& a, const Tile& b) { return {a.shape[0], b.shape[1], a.shape[1]}; }
+
+void DotInts(const Tile& a, const Tile& b, const Tile& acc, Tile& out) {
+  const auto [m, n, k] = ShapeOfDot(a, b);
   std::vector<uint64_t> row(static_cast<size_t>(n));
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j)
@@ -142,8 +150,8 @@ void DotInts(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n
   }
 }
 
-void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, int64_t m, int64_t n, int64_t k,
-                     Tile& out) {
+void SpreadUndecided(const Tile& a, const Tile& b, const Tile& acc, Tile& out) {
+  const auto [m, n, k] = ShapeOfDot(a, b);
   std::vector<uint8_t> rows(static_cast<size_t>(m), 0), cols(static_cast<size_t>(n), 0);
   for (size_t i = 0; i < a.und.size(); ++i) rows[i / static_cast<size_t>(k)] |= a.und[i];
   for (size_t i = 0; i < b.und.size(); ++i) cols[i % static_cast<size_t>(n)] |= b.und[i];
@@ -172,6 +180,24 @@ bool Integral(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [](double x) { return x == std::floor(x); });
 }
 
+// How a unit rounds a sum of products: within so many of them with its own precision, and with
+// f32's on top; sums of whole numbers below a limit not at all.
+struct SumRounding {
+  SumRounding(DType operands, DType result, int64_t k, int64_t promote) {
+    const bool fp8 = Info(operands).bits == 8;
+    const bool f64 = result == DType::kF64;
+    promotes = fp8 && promote > 0;
+    // Terms within which the unit's precision applies, and how often f32's does on top.
+    const double inner =
+        static_cast<double>(RoundUp(promotes ? std::min(promote, k) : k, fp8 ? 32 : 16));
+    unit = (f64 ? kUnitF64 : fp8 ? kUnitFp8 : kUnitF32) * inner;
+    outer = promotes ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
+    exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
+  }
+  bool promotes = false;  // into sums in f32, every so many products
+  double unit = 0, outer = 0, exact_limit = 0;
+};
+
 }  // namespace
 
 double AccumulatorRoundings(DType d, int64_t k, int64_t promote) {
@@ -182,11 +208,12 @@ double AccumulatorRoundings(DType d, int64_t k, int64_t promote) {
 
 void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Tile& out,
              const Magnitudes& named) {
-  const int64_t m = a.shape[0], k = a.shape[1], n = b.shape[1];
   if (!out.is_float()) {
-    DotInts(a, b, acc, m, n, k, out);
-    return SpreadUndecided(a, b, acc, m, n, k, out);
+    DotInts(a, b, acc, out);
+    return SpreadUndecided(a, b, acc, out);
   }
+  const DotShape shape = ShapeOfDot(a, b);
+  const int64_t k = shape.k;
   const bool tf32 = a.dtype == DType::kTF32;
   auto value = [tf32](const Tile& t) {
     return [&t, tf32](size_t i) { return tf32 ? DropTf32Bits(t.v[i]) : t.v[i]; };
@@ -208,31 +235,23 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
 
   std::fill(out.v.begin(), out.v.end(), 0.0);
   Multiply(
-      PackRows<double>(m, k, value(a)), PackColumns<double>(k, n, value(b)), m, n, k,
+      PackRows<double>(shape.m, k, value(a)), PackColumns<double>(k, shape.n, value(b)), shape,
       [](auto... args) { BlockDouble(args...); }, out.v);
   std::vector<double> sum(out.v.size(), 0.0);  // Σ|a·b|
-  MultiplyBounds(m, n, k, magnitude(a), magnitude(b), sum);
+  MultiplyBounds(shape, magnitude(a), magnitude(b), sum);
   std::vector<double> carried;  // from errors of a and b
   if (!a.e.empty() || !b.e.empty()) carried.assign(out.v.size(), 0.0);
   if (!a.e.empty())
     MultiplyBounds(
-        m, n, k, error(a),
+        shape, error(a),
         [&](size_t i) {
           return static_cast<float>(std::fabs(b.v[i])) + (b.e.empty() ? 0.0f : error(b)(i));
         },
         carried);
-  if (!b.e.empty()) MultiplyBounds(m, n, k, magnitude(a), error(b), carried);
+  if (!b.e.empty()) MultiplyBounds(shape, magnitude(a), error(b), carried);
 
-  const bool fp8 = Info(a.dtype).bits == 8;
-  const bool f64 = out.dtype == DType::kF64;
-  // Terms within which the unit's precision applies, and how often f32's does on top.
-  const double inner =
-      static_cast<double>(RoundUp(fp8 && promote > 0 ? std::min(promote, k) : k, fp8 ? 32 : 16));
-  const double unit = (f64 ? kUnitF64 : fp8 ? kUnitFp8 : kUnitF32) * inner;
-  const double outer =
-      fp8 && promote > 0 ? kUnitF32 * (static_cast<double>(CeilDiv(k, promote)) + 1) : 0;
+  const SumRounding rounding(a.dtype, out.dtype, k, promote);
   const bool integral = carried.empty() && Integral(a.v) && Integral(b.v);
-  const double exact_limit = f64 ? 0x1p52 : fp8 ? 0x1p13 : 0x1p24;
   // Numbers of few bits with scales: multiples of a power of two that is no whole number.
   const double grid =
       carried.empty() && !named.a.empty() ? GridOfValues(a.v) * GridOfValues(b.v) : 0;
@@ -242,13 +261,14 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   for (size_t i = 0; i < p.size(); ++i) {
     const double start = acc.v[i];
     const double s = sum[i] * inflate;
-    const double held = fp8 && promote > 0 ? 0 : std::fabs(start) + acc.error(i);
+    const double held = rounding.promotes ? 0 : std::fabs(start) + acc.error(i);
     out.v[i] += start;
-    double spread = unit * (held + s) + (carried.empty() ? 0 : carried[i] * inflate);
-    if (outer > 0) spread += outer * (std::fabs(start) + acc.error(i) + s);
-    if (integral && start == std::floor(start) && std::fabs(start) + s <= exact_limit) spread = 0;
+    double spread = rounding.unit * (held + s) + (carried.empty() ? 0 : carried[i] * inflate);
+    if (rounding.outer > 0) spread += rounding.outer * (std::fabs(start) + acc.error(i) + s);
+    if (integral && start == std::floor(start) && std::fabs(start) + s <= rounding.exact_limit)
+      spread = 0;
     if (grid > 0 && start / grid == std::floor(start / grid) &&
-        std::fabs(start) + s <= exact_limit * grid)
+        std::fabs(start) + s <= rounding.exact_limit * grid)
       spread = 0;
     if (s == 0 && (carried.empty() || carried[i] == 0)) spread = 0;  // nothing was added
     p[i] = spread + acc.error(i);
@@ -259,8 +279,7 @@ void EvalDot(const Tile& a, const Tile& b, const Tile& acc, int64_t promote, Til
   }
   Finish(out, p);
   for (size_t i : jumps) MarkJump(out, i, out.dice);
-  if (!a.und.empty() || !b.und.empty() || !acc.und.empty())
-    SpreadUndecided(a, b, acc, m, n, k, out);
+  if (!a.und.empty() || !b.und.empty() || !acc.und.empty()) SpreadUndecided(a, b, acc, out);
 }
 
 }  // namespace tilec::ir::interpret_internal

@@ -261,8 +261,9 @@ void LoadOne(int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> 
 
 }  // namespace
 
-void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> operands,
+void Load(const Op& op, Tensor& tensor, std::span<const Tile* const> operands,
           const AccessContext& context, Tile& out) {
+  const int32_t tensor_value = op.operands[0].index;
   const bool has_fill = op.i("has_fill") != 0;
   const std::string& modes = op.s("modes");
   const bool one = out.shape.empty() && modes.find_first_not_of('s') == std::string::npos;
@@ -309,8 +310,9 @@ void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Ti
   });
 }
 
-void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value,
-           std::span<const Tile* const> operands, const AccessContext& context, Tile* found) {
+void Store(const Op& op, Tensor& tensor, const Tile& value, std::span<const Tile* const> operands,
+           const AccessContext& context, Tile* found) {
+  const int32_t tensor_value = op.operands[0].index;
   const std::string& kind = op.s("kind");
   const bool atomic = op.kind == OpKind::kAtomic;
   const Footprint f = FootprintOf(op, tensor, operands, true);

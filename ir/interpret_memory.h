@@ -77,11 +77,10 @@ struct AccessContext {
 };
 
 // `operands`: indices (and fill) as tiles, after the tensor (load) or the value (store, atomic).
-void Load(const Op& op, int32_t tensor_value, Tensor& tensor, std::span<const Tile* const> operands,
+void Load(const Op& op, Tensor& tensor, std::span<const Tile* const> operands,
           const AccessContext& context, Tile& out);
-void Store(const Op& op, int32_t tensor_value, Tensor& tensor, const Tile& value,
-           std::span<const Tile* const> operands, const AccessContext& context,
-           Tile* found = nullptr);
+void Store(const Op& op, Tensor& tensor, const Tile& value, std::span<const Tile* const> operands,
+           const AccessContext& context, Tile* found = nullptr);
 // With the attribute `kind`: an atomic; `found` receives what it finds.
 
 // Makes e and undecided of written tensors dense before, and drops what stayed 0 after a run. If

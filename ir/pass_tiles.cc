@@ -19,12 +19,20 @@ class Inserter {
  public:
   Inserter(Function& fn, int64_t* next_token) : fn_(fn), next_token_(next_token) {}
 
+  // An op of one result that is to be.
+  struct NewOp {
+    OpKind kind;
+    std::vector<ValueId> operands;
+    Type type;
+    Attrs attrs;
+    Span at;
+  };
   // Adds an op that stands behind `after`, or at the top of `block`.
-  OpId Behind(OpId after, BlockId block, OpKind kind, std::vector<ValueId> operands, Type type,
-              Attrs attrs, Span at) {
+  OpId Behind(OpId after, BlockId block, NewOp op) {
     Builder b(fn_, block);
-    b.SetSpan(at);
-    const OpId id = b.Add(kind, std::move(operands), {std::move(type)}, std::move(attrs));
+    b.SetSpan(op.at);
+    const OpId id =
+        b.Add(op.kind, std::move(op.operands), {std::move(op.type)}, std::move(op.attrs));
     std::vector<OpId>& ops = fn_.blocks[block].ops;
     ops.pop_back();
     const auto place = after.valid() ? std::find(ops.begin(), ops.end(), after) + 1 : ops.begin();
@@ -38,17 +46,22 @@ class Inserter {
     const std::vector<int64_t> token = {(*next_token_)++};
     const BlockId block = BlockOf(fn_, v);
     const Type type = fn_.type(v);
-    const OpId put = Behind(def, block, OpKind::kReshape, {v}, type,
-                            {{"role", int64_t{from}}, {"signal", token}}, at);
-    const OpId take = Behind(put, block, OpKind::kReshape, {fn_.ops[put].results[0]}, type,
-                             {{"role", int64_t{to}}, {"await", token}}, at);
+    const OpId put =
+        Behind(def, block,
+               {OpKind::kReshape, {v}, type, {{"role", int64_t{from}}, {"signal", token}}, at});
+    const OpId take = Behind(put, block,
+                             {OpKind::kReshape,
+                              {fn_.ops[put].results[0]},
+                              type,
+                              {{"role", int64_t{to}}, {"await", token}},
+                              at});
     return {put, take};
   }
   // A copy of an op without regions, behind it, with other operands.
   OpId Copy(OpId id, std::vector<ValueId> operands) {
     const Op op = fn_.ops[id];
-    return Behind(id, op.block, op.kind, std::move(operands), fn_.type(op.results[0]), op.attrs,
-                  op.at);
+    return Behind(id, op.block,
+                  {op.kind, std::move(operands), fn_.type(op.results[0]), op.attrs, op.at});
   }
 
  private:

@@ -22,9 +22,8 @@ class Slicer : public ValueSplitter {
   std::vector<ValueId> MakePart(Builder& b, const Op& op, int64_t slice,
                                 std::vector<ValueId> operands, std::vector<Type> types) override {
     Attrs attrs = op.attrs;
-    if (op.kind == OpKind::kLoad) Access(b, op, op.results[0], 1, slice, operands, attrs);
-    if (op.kind == OpKind::kStore || op.kind == OpKind::kAtomic)
-      Access(b, op, op.operands[1], 2, slice, operands, attrs);
+    if (op.kind == OpKind::kLoad || op.kind == OpKind::kStore || op.kind == OpKind::kAtomic)
+      Access(b, op, slice, operands, attrs);
     if (op.kind == OpKind::kIota) operands[0] = Shift(b, operands[0], slice * types[0].shape[0]);
     std::vector<ValueId> made =
         AddPart(b, op, std::move(operands), std::move(types), std::move(attrs));
@@ -37,10 +36,11 @@ class Slicer : public ValueSplitter {
   }
 
   // The range of the access that runs along the rows starts later and is shorter.
-  void Access(Builder& b, const Op& op, ValueId tile, size_t first, int64_t slice,
-              std::vector<ValueId>& operands, Attrs& attrs) {
-    const int cut = rows_.DimOf(tile);
+  void Access(Builder& b, const Op& op, int64_t slice, std::vector<ValueId>& operands,
+              Attrs& attrs) {
     const bool store = op.kind != OpKind::kLoad;
+    const int cut = rows_.DimOf(store ? op.operands[1] : op.results[0]);
+    size_t first = store ? 2 : 1;  // operand of the dim
     const std::string& modes = op.s("modes");
     std::vector<int64_t> sizes = op.ints("sizes");
     int dim = 0;

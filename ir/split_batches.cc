@@ -63,9 +63,9 @@ class Splitter : public ValueSplitter {
     };
     const int from = op.operands.empty() ? -1 : DimOf(op.operands[0]);
     switch (op.kind) {
-      case OpKind::kLoad: return Access(b, op, op.results[0], 1, n, operands, attrs);
+      case OpKind::kLoad:
       case OpKind::kStore:
-      case OpKind::kAtomic: return Access(b, op, op.operands[1], 2, n, operands, attrs);
+      case OpKind::kAtomic: return Access(b, op, n, operands, attrs);
       case OpKind::kReduce:
       case OpKind::kArgReduce:
       case OpKind::kScan:
@@ -98,14 +98,14 @@ class Splitter : public ValueSplitter {
   }
 
   // One position in place of the range or the gather along the batch.
-  void Access(Builder& b, const Op& op, ValueId tile, size_t first, int64_t n,
-              std::vector<ValueId>& operands, Attrs& attrs) {
+  void Access(Builder& b, const Op& op, int64_t n, std::vector<ValueId>& operands, Attrs& attrs) {
     const bool store = op.kind != OpKind::kLoad;
+    const ValueId tile = store ? op.operands[1] : op.results[0];
     std::string modes = op.s("modes");
     std::vector<int64_t> sizes = op.ints("sizes");
     int dim = 0;
-    bool gathers = false;  // along the batch, as what is paired with it
-    size_t at = first;
+    bool gathers = false;       // along the batch, as what is paired with it
+    size_t at = store ? 2 : 1;  // operand of the dim
     for (size_t d = 0; d < modes.size(); ++d) {
       const char mode = modes[d];
       const bool batch = TakesDim(mode) ? dim++ == DimOf(tile) : mode == 'p' && gathers;

@@ -5,8 +5,8 @@
 
 #include "ir/diagnostics.h"
 #include "ir/target.h"
+#include "ir/target_reader.h"
 #include "ir/target_toml.h"
-#include "support/nearest.h"
 
 namespace tilec::ir {
 
@@ -17,60 +17,9 @@ constexpr DType kMultiplied[] = {DType::kBF16, DType::kF16, DType::kTF32, DType:
                                  DType::kE5M2, DType::kI8,  DType::kU8};
 constexpr const char* kMedia[] = {"register", "smem", "tmem"};
 
-// Rows of ir/features.def.
-struct Feature {
-  const char* name;
-  int least, most;
-  bool specific, follows;
-};
-constexpr Feature kFeatures[] = {
-#define FEATURE(name, least, most, specific, follows, what) {#name, least, most, specific, follows},
-#include "ir/features.def"
-#undef FEATURE
-};
+}  // namespace
 
-class Reader {
- public:
-  Reader(std::string_view text, int32_t file, DiagSink& diags, int depth)
-      : toml_(text, file, diags), diags_(diags), depth_(depth) {}
-
-  Result<Target> Read(std::string_view text);
-
- private:
-  struct Row {
-    const char* section;
-    const char* name;
-    double low, high;
-    int64_t* whole;  // one of the two
-    double* real;
-  };
-  std::vector<Row> Rows();
-
-  Result<> ReadBase(const toml::table& root);
-  Result<> ReadLimit(const toml::table& table);
-  Result<> ReadSection(const toml::table& root, const char* section);
-  Result<> ReadMatrixUnit(const toml::table& root);
-  Result<> ReadUnit(const toml::table& table);
-  Result<> ReadOp(const toml::table& table);
-  Result<> ReadUses(const toml::table& use, OpCost* cost);
-  Result<> ReadTransfer(const toml::table& table);
-  Result<int64_t> Percent(const toml::table& table, const char* key);
-  int UnitIndex(std::string_view name) const;
-
-  Result<> CheckComplete(const toml::table& root);
-  Result<> CheckArchitecture(const toml::table& root);
-  Result<> CheckNumbers(const toml::table& root);
-  DiagBuilder Contradicts(const toml::table& root, const char* key, const std::string& message);
-
-  TomlReader toml_;
-  DiagSink& diags_;
-  const int depth_;
-  bool extends_ = false, changes_ = false;
-  Target target_;
-  std::map<std::string, const toml::node*> given_;  // "section.name" of this file
-};
-
-std::vector<Reader::Row> Reader::Rows() {
+std::vector<TargetReader::Row> TargetReader::Rows() {
   struct To {
     static void Bind(Row& row, int64_t* to) { row.whole = to; }
     static void Bind(Row& row, double* to) { row.real = to; }
@@ -90,7 +39,7 @@ std::vector<Reader::Row> Reader::Rows() {
   return rows;
 }
 
-Result<Target> Reader::Read(std::string_view text) {
+Result<Target> TargetReader::Read(std::string_view text) {
   toml::table root;
   try {
     root = toml::parse(text);
@@ -133,7 +82,7 @@ Result<Target> Reader::Read(std::string_view text) {
 // Whatever the file does not say is as of the machine that it extends, and assumed of this one.
 // Units, ops and transfers belong together: who gives some gives all, or says `changes`: then each
 // takes the place of the one of its name.
-Result<> Reader::ReadBase(const toml::table& root) {
+Result<> TargetReader::ReadBase(const toml::table& root) {
   if (!root.contains("extends")) return Done();
   extends_ = true;
   TRY(const std::string base, toml_.String(root, "extends"));
@@ -145,7 +94,7 @@ Result<> Reader::ReadBase(const toml::table& root) {
     return toml_.At(
         *root.get("extends"),
         fmt::format("`{}` is extended by way of more than {} machines", base, kMostExtended));
-  TRY(target_, Reader(text, -1, diags_, depth_ + 1).Read(text));
+  TRY(target_, TargetReader(text, -1, diags_, depth_ + 1).Read(text));
   const auto assumed = [&](Origin& origin) {
     const std::string as = fmt::format("as of {}: ", base);
     if (origin.source.compare(0, 6, "as of ") != 0) origin.source = as + origin.source;
@@ -165,7 +114,7 @@ Result<> Reader::ReadBase(const toml::table& root) {
   return Done();
 }
 
-Result<> Reader::ReadLimit(const toml::table& table) {
+Result<> TargetReader::ReadLimit(const toml::table& table) {
   TRY_VOID(toml_.Known(table, {"name", "value", "tag", "source"}));
   TRY(const std::string name, toml_.String(table, "name"));
   std::vector<std::string> names;
@@ -185,7 +134,7 @@ Result<> Reader::ReadLimit(const toml::table& table) {
 }
 
 // name = { value = 3, tag = "measured", source = "…" }
-Result<> Reader::ReadSection(const toml::table& root, const char* section) {
+Result<> TargetReader::ReadSection(const toml::table& root, const char* section) {
   const toml::node* node = root.get(section);
   if (node == nullptr) return Done();
   if (!node->is_table()) return toml_.At(*node, fmt::format("`{}` is not [{}]", section, section));
@@ -216,7 +165,7 @@ Result<> Reader::ReadSection(const toml::table& root, const char* section) {
 }
 
 // Another unit than the one of the machine that is extended, or the same for other types.
-Result<> Reader::ReadMatrixUnit(const toml::table& root) {
+Result<> TargetReader::ReadMatrixUnit(const toml::table& root) {
   const toml::node* node = root.get("matrix_unit");
   if (node == nullptr) return Done();
   if (!node->is_table()) return toml_.At(*node, "`matrix_unit` is not [matrix_unit]");
@@ -242,12 +191,12 @@ Result<> Reader::ReadMatrixUnit(const toml::table& root) {
   return Done();
 }
 
-Result<int64_t> Reader::Percent(const toml::table& table, const char* key) {
+Result<int64_t> TargetReader::Percent(const toml::table& table, const char* key) {
   if (!table.contains(key)) return int64_t{100};
   return toml_.Integer(table, key, 1, 100);
 }
 
-Result<> Reader::ReadUnit(const toml::table& table) {
+Result<> TargetReader::ReadUnit(const toml::table& table) {
   TRY_VOID(toml_.Known(table, {"name", "capacity", "fluid", "alone_percent", "full_clock_percent",
                                "tag", "source"}));
   TargetUnit unit;
@@ -267,13 +216,13 @@ Result<> Reader::ReadUnit(const toml::table& table) {
   return Done();
 }
 
-int Reader::UnitIndex(std::string_view name) const {
+int TargetReader::UnitIndex(std::string_view name) const {
   for (size_t i = 0; i < target_.units.size(); ++i)
     if (target_.units[i].name == name) return static_cast<int>(i);
   return -1;
 }
 
-Result<> Reader::ReadUses(const toml::table& use, OpCost* cost) {
+Result<> TargetReader::ReadUses(const toml::table& use, OpCost* cost) {
   std::vector<std::string> names;
   for (const TargetUnit& unit : target_.units) names.push_back(unit.name);
   for (const auto& [name, node] : use) {
@@ -288,7 +237,7 @@ Result<> Reader::ReadUses(const toml::table& use, OpCost* cost) {
   return Done();
 }
 
-Result<> Reader::ReadOp(const toml::table& table) {
+Result<> TargetReader::ReadOp(const toml::table& table) {
   TRY_VOID(toml_.Known(table, {"kind", "ops", "warps", "async", "variable", "issue", "latency",
                                "use", "tag", "source"}));
   OpCost cost;
@@ -319,7 +268,7 @@ Result<> Reader::ReadOp(const toml::table& table) {
   return Done();
 }
 
-Result<> Reader::ReadTransfer(const toml::table& table) {
+Result<> TargetReader::ReadTransfer(const toml::table& table) {
   TRY_VOID(toml_.Known(table, {"medium", "cycles", "tag", "source"}));
   TargetTransfer transfer;
   TRY(transfer.medium, toml_.String(table, "medium"));
@@ -334,128 +283,8 @@ Result<> Reader::ReadTransfer(const toml::table& table) {
   return Done();
 }
 
-Result<> Reader::CheckComplete(const toml::table& root) {
-  for (const Row& row : Rows()) {
-    if (target_.origins.count(fmt::format("{}.{}", row.section, row.name)) > 0) continue;
-    const bool limit = std::string_view(row.section) == "limit";
-    return toml_
-        .At(root, limit ? fmt::format("the machine has no limit `{}`", row.name)
-                        : fmt::format("[{}] has no `{}`", row.section, row.name))
-        .Help("give it, or write extends = \"h200\" and give only what differs");
-  }
-  for (const char* needed : {"dot", "*"})
-    if (target_.CostOf(needed) == nullptr)
-      return toml_.At(root, fmt::format("no [[op]] says what `{}` costs", needed));
-  return Done();
-}
-
-DiagBuilder Reader::Contradicts(const toml::table& root, const char* key,
-                                const std::string& message) {
-  const auto given = given_.find(key);
-  const toml::node* extends = root.get("extends");
-  const toml::node& node = given != given_.end() ? *given->second
-                           : extends != nullptr  ? *extends
-                                                 : static_cast<const toml::node&>(root);
-  return toml_.At(node, message, &kMachineContradiction);
-}
-
-Result<> Reader::CheckArchitecture(const toml::table& root) {
-  const toml::node* arch = root.get("arch");
-  const toml::node* features = root.get("features");
-  const toml::node& at = features != nullptr ? *features
-                         : arch != nullptr   ? *arch
-                                             : static_cast<const toml::node&>(root);
-  bool specific = false;
-  const int capability = CapabilityOf(target_.arch, &specific);
-  if (capability == 0)
-    return toml_
-        .At(arch != nullptr ? *arch : root, fmt::format("`{}` is no architecture", target_.arch))
-        .Help("write arch = \"sm_90a\", as the assembler calls it");
-  for (const std::string& feature : target_.features) {
-    std::vector<std::string> names;
-    for (const Feature& known : kFeatures) names.emplace_back(known.name);
-    TRY_VOID(toml_.OneOf(at, feature, "feature", names));
-    for (const Feature& known : kFeatures) {
-      if (feature != known.name) continue;
-      if (capability < known.least || capability > known.most)
-        return toml_
-            .At(at, fmt::format("`{}` has no {}", target_.arch, feature), &kMachineContradiction)
-            .Help(fmt::format("leave \"{}\" out of features, or write arch = \"sm_{}{}\"", feature,
-                              known.least, known.specific ? "a" : ""));
-      if (known.specific && !specific)
-        return toml_
-            .At(at, fmt::format("`{}` has no {}", target_.arch, feature), &kMachineContradiction)
-            .Help(fmt::format("write arch = \"{}a\"", target_.arch));
-    }
-  }
-  for (const Feature& known : kFeatures)
-    if (known.follows && capability >= known.least && capability <= known.most &&
-        (specific || !known.specific))
-      target_.follows.insert(known.name);
-  const MatrixUnitInfo& unit = target_.unit();
-  const toml::node* given_unit = root.get("matrix_unit");
-  if (target_.matrix_unit.kind != MatrixUnit::kNone &&
-      (capability < unit.least || capability > unit.most || (unit.specific && !specific)))
-    return toml_
-        .At(given_unit != nullptr ? *given_unit : at,
-            fmt::format("`{}` has no {}", target_.arch, unit.name), &kMachineContradiction)
-        .Help(
-            "say in [matrix_unit] what it has: kind = \"mma.sync\", or \"none\" with dtypes = []");
-  if (target_.Has("tmem") != (target_.limits.tmem_columns > 0))
-    return Contradicts(
-               root, "limit.tmem_columns",
-               fmt::format("`tmem` is {} feature, and there are {} columns of tensor memory",
-                           target_.Has("tmem") ? "a" : "no", target_.limits.tmem_columns))
-        .Help("a machine with the feature \"tmem\" has a limit `tmem_columns` above 0");
-  return Done();
-}
-
-// Numbers that each are possible and together are not: the smaller must not exceed the larger.
-Result<> Reader::CheckNumbers(const toml::table& root) {
-  const TargetLimits& limits = target_.limits;
-  const TargetLowering& lowering = target_.lowering;
-  struct AtMost {
-    const char* key;
-    int64_t value;
-    const char* most_key;
-    int64_t most;
-  };
-  const AtMost rows[] = {
-      {"limit.smem_bytes", limits.smem_bytes + limits.smem_reserved_bytes,
-       "limit.smem_bytes_per_sm", limits.smem_bytes_per_sm},
-      {"limit.max_regs_per_thread", limits.max_regs_per_thread, "limit.regs_per_thread",
-       limits.regs_per_thread},
-      {"limit.max_warps", 32 * limits.max_warps, "limit.max_threads_per_sm",
-       limits.max_threads_per_sm},
-      {"limit.regs_per_thread", 32 * limits.regs_per_thread, "limit.registers", limits.registers},
-      {"lowering.staging_bytes", lowering.staging_bytes, "limit.smem_bytes", limits.smem_bytes},
-      {"lowering.row_ctas_least", lowering.row_ctas_least, "lowering.row_ctas_wanted",
-       lowering.row_ctas_wanted},
-      {"lowering.row_ctas_wanted", lowering.row_ctas_wanted, "limit.max_ctas_per_sm",
-       limits.max_ctas_per_sm},
-      {"lowering.one_warpgroup_elements", lowering.one_warpgroup_elements,
-       "lowering.two_warpgroups_elements", lowering.two_warpgroups_elements},
-      {"lowering.persistent_slots", lowering.persistent_slots, "lowering.most_slots",
-       lowering.most_slots},
-  };
-  for (const AtMost& row : rows)
-    if (row.value > row.most)
-      return Contradicts(root, given_.count(row.key) > 0 ? row.key : row.most_key,
-                         fmt::format("`{}` asks for {}, and `{}` is {}",
-                                     std::string_view(row.key).substr(
-                                         std::string_view(row.key).find('.') + 1),
-                                     row.value,
-                                     std::string_view(row.most_key)
-                                         .substr(std::string_view(row.most_key).find('.') + 1),
-                                     row.most))
-          .Help(fmt::format("lower `{}` or raise `{}`", row.key, row.most_key));
-  return Done();
-}
-
-}  // namespace
-
 Result<Target> ParseTarget(std::string_view text, int32_t file, DiagSink& diags) {
-  return Reader(text, file, diags, 0).Read(text);
+  return TargetReader(text, file, diags, 0).Read(text);
 }
 
 }  // namespace tilec::ir

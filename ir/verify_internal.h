@@ -110,12 +110,16 @@ class Verifier {
   bool CheckParts(const Op& op, const Scope& scope);
   bool CheckEach(const Op& op, const Scope& scope, int64_t box_bytes);
   bool CheckMma(const Op& op, const Scope& scope);
+  int64_t WarpsBeside(const Op& op, int warpgroups, WgSplit split);
   bool CheckMmaScales(const Op& op, int warpgroups, WgSplit split, int64_t across);
   bool CheckTensorPlace(const Op& op, int64_t m, int64_t n);
   bool CheckTcMma(const Op& op);
   bool CheckTensorAccess(const Op& op, const Scope& scope);
   bool CheckTmemAlloc(const Op& op);
   bool CheckSimtDot(const Op& op);
+  bool CheckWarpBroadcast(const Op& op);
+  bool CheckWarpReshape(const Op& op);
+  bool CheckWarpColumns(const Op& op);
   bool CheckTiedTiles(const Op& op, size_t count);
   bool CheckScratch(const Op& op, int64_t needed);
   bool CheckSlot(const Op& op, size_t index);

@@ -61,20 +61,8 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   if (scope.threads % 128 != 0 || warpgroups < 1)
     return Fail(kVerifyLayout, op, fmt::format("{} threads are no warpgroups", scope.threads));
   const WgSplit how = split == "m" ? WgSplit::kM : split == "n" ? WgSplit::kN : WgSplit::kNone;
-  bool placed = false;
-  int64_t beside = 1;  // warps side by side
-  for (int64_t across : {1, 2, 4}) {
-    const bool shares = across > 1;  // rows, among warps side by side
-    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) break;
-    const int64_t own = how == WgSplit::kN ? n / warpgroups : n;
-    if (shares && (own % (8 * across) != 0 || (how == WgSplit::kN && n % warpgroups != 0))) break;
-    if (placed || !SameMapping(fn_.layouts[acc.layout],
-                               AccumulatorOf(unit, a.dtype, m, n, warpgroups, how, across)))
-      continue;
-    placed = true;
-    beside = across;
-  }
-  if (!placed)
+  const int64_t beside = WarpsBeside(op, warpgroups, how);
+  if (beside == 0)
     return Fail(kVerifyLayout, op,
                 fmt::format("{} is not in the accumulator's layout over {} warpgroups", Show(acc),
                             warpgroups));
@@ -97,6 +85,24 @@ bool Verifier::CheckMma(const Op& op, const Scope& scope) {
   return SameMapping(fn_.layouts[a.layout], *want) ||
          Fail(kVerifyLayout, op,
               fmt::format("{} is not in the layout of a register operand", Show(a)));
+}
+
+// How many warps share the rows of the accumulator side by side; 0: it is in no layout of theirs.
+int64_t Verifier::WarpsBeside(const Op& op, int warpgroups, WgSplit split) {
+  const Type &acc = Operand(op, 0), &a = Operand(op, 1);
+  const int64_t m = acc.shape[0], n = acc.shape[1];
+  const MatrixUnit unit = UnitOf(op);
+  for (int64_t across : {1, 2, 4}) {
+    const bool shares = across > 1;  // rows, among warps side by side
+    if (shares && (Info(unit).async_reads || a.kind != TypeKind::kSmem)) return 0;
+    const int64_t own = split == WgSplit::kN ? n / warpgroups : n;
+    if (shares && (own % (8 * across) != 0 || (split == WgSplit::kN && n % warpgroups != 0)))
+      return 0;
+    if (SameMapping(fn_.layouts[acc.layout],
+                    AccumulatorOf(unit, a.dtype, m, n, warpgroups, split, across)))
+      return across;
+  }
+  return 0;
 }
 
 // Scales of a product whose unit has them in registers.

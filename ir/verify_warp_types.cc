@@ -8,134 +8,9 @@
 #include "ir/matrix_unit.h"
 #include "ir/row_run.h"
 #include "ir/verify_internal.h"
+#include "ir/verify_layouts.h"
 
 namespace tilec::ir::verify_internal {
-namespace {
-
-// Coordinates of every thread and register, computed once: coord = thread part + register part.
-struct Coords {
-  explicit Coords(const Layout& l) {
-    for (int64_t t = 0; t < l.threads(); ++t) thread.push_back(l.ThreadCoord(t));
-    for (int64_t r = 0; r < l.regs(); ++r) reg.push_back(l.RegCoord(r));
-  }
-  std::vector<std::vector<int64_t>> thread, reg;
-};
-
-constexpr int64_t kMaxRegs = 4096;
-constexpr int64_t kMaxThreads = 1024;
-
-bool Sane(const Layout& l) { return l.threads() <= kMaxThreads && l.regs() <= kMaxRegs; }
-
-// Drops the coordinates of dims for which keep[d] is false.
-std::vector<int64_t> KeptCoords(const std::vector<int64_t>& coord, const std::vector<bool>& keep) {
-  std::vector<int64_t> out;
-  for (size_t d = 0; d < coord.size(); ++d)
-    if (keep[d]) out.push_back(coord[d]);
-  return out;
-}
-
-std::vector<bool> NotOne(const std::vector<int64_t>& shape) {
-  std::vector<bool> keep;
-  for (int64_t d : shape) keep.push_back(d != 1);
-  return keep;
-}
-
-bool Inside(const std::vector<int64_t>& t, const std::vector<int64_t>& r,
-            const std::vector<int64_t>& shape) {
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (t[d] + r[d] >= shape[d]) return false;
-  return true;
-}
-
-// Of every thread and register the coordinates in the dims that are kept, one behind the other.
-struct KeptParts {
-  KeptParts(const Coords& all, const std::vector<bool>& keep)
-      : dims(static_cast<size_t>(std::count(keep.begin(), keep.end(), true))) {
-    const auto gather = [&](const auto& from, std::vector<int64_t>& to) {
-      to.reserve(from.size() * dims);
-      for (const std::vector<int64_t>& coord : from)
-        for (size_t d = 0; d < coord.size(); ++d)
-          if (keep[d]) to.push_back(coord[d]);
-    };
-    gather(all.thread, thread);
-    gather(all.reg, reg);
-  }
-  size_t dims;
-  std::vector<int64_t> thread, reg;
-};
-
-// For every register of `to` there is one register of `from` that holds, in every thread, the same
-// coordinate when dims are compared as kept. Elements outside `to_shape` are padding.
-bool HoldsWithoutMoving(const Layout& from, const std::vector<bool>& keep_from, const Layout& to,
-                        const std::vector<bool>& keep_to, const std::vector<int64_t>& to_shape) {
-  if (from.threads() != to.threads()) return false;
-  const Coords all_from(from), all_to(to);
-  const KeptParts a(all_from, keep_from), b(all_to, keep_to);
-  const size_t dims = b.dims, threads = all_to.thread.size();
-  std::vector<size_t> inside;  // threads to which the register is no padding
-  inside.reserve(threads);
-  const auto held = [&](size_t want, size_t has) {
-    return a.dims == dims && std::all_of(inside.begin(), inside.end(), [&](size_t t) {
-             for (size_t d = 0; d < dims; ++d)
-               if (b.thread[t * dims + d] + b.reg[want * dims + d] !=
-                   a.thread[t * dims + d] + a.reg[has * dims + d])
-                 return false;
-             return true;
-           });
-  };
-  for (size_t want = 0; want < all_to.reg.size(); ++want) {
-    inside.clear();
-    for (size_t t = 0; t < threads; ++t)
-      if (Inside(all_to.thread[t], all_to.reg[want], to_shape)) inside.push_back(t);
-    bool found = false;
-    for (size_t has = 0; has < all_from.reg.size() && !found; ++has)
-      found = inside.empty() || held(want, has);
-    if (!found) return false;
-  }
-  return true;
-}
-
-// As many elements, but not the same dims up to those of extent 1.
-bool CutsOthers(const Type& in, const Type& out) {
-  return in.is_tile() && out.is_tile() && !in.shape.empty() && !out.shape.empty() &&
-         in.dtype == out.dtype && in.elements() == out.elements() &&
-         KeptCoords(in.shape, NotOne(in.shape)) != KeptCoords(out.shape, NotOne(out.shape));
-}
-
-// For every register of `to` there is one of `from` that has, in every thread, the same element,
-// counted in row-major order.
-bool SameNumbers(const Layout& from, const std::vector<int64_t>& from_shape, const Layout& to,
-                 const std::vector<int64_t>& to_shape) {
-  if (from.threads() != to.threads()) return false;
-  const Coords a(from), b(to);
-  const auto number = [](const std::vector<int64_t>& thread, const std::vector<int64_t>& reg,
-                         const std::vector<int64_t>& shape) {
-    int64_t n = 0;
-    for (size_t d = 0; d < shape.size(); ++d) n = n * shape[d] + thread[d] + reg[d];
-    return Inside(thread, reg, shape) ? n : -1;
-  };
-  return std::all_of(b.reg.begin(), b.reg.end(), [&](const std::vector<int64_t>& want) {
-    return std::any_of(a.reg.begin(), a.reg.end(), [&](const std::vector<int64_t>& has) {
-      for (size_t t = 0; t < b.thread.size(); ++t)
-        if (const int64_t n = number(b.thread[t], want, to_shape);
-            n >= 0 && n != number(a.thread[t], has, from_shape))
-          return false;
-      return true;
-    });
-  });
-}
-
-}  // namespace
-
-bool SameMapping(const Layout& a, const Layout& b) {
-  if (a == b) return true;
-  if (a.rank != b.rank || a.threads() != b.threads() || a.regs() != b.regs()) return false;
-  for (int64_t t = 0; t < a.threads(); ++t)
-    if (a.ThreadCoord(t) != b.ThreadCoord(t)) return false;
-  for (int64_t r = 0; r < a.regs(); ++r)
-    if (a.RegCoord(r) != b.RegCoord(r)) return false;
-  return true;
-}
 
 bool Verifier::CheckSlot(const Op& op, size_t index) {
   if (index >= op.operands.size()) return true;
@@ -279,6 +154,47 @@ bool Verifier::CheckSimtDot(const Op& op) {
   return true;
 }
 
+bool Verifier::CheckWarpBroadcast(const Op& op) {
+  if (!CheckBroadcastShape(op)) return false;
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (in.shape.empty()) return true;
+  std::vector<bool> keep_out(out.shape.size(), false);
+  const std::vector<int64_t>& axes = op.ints("axes");
+  for (size_t i = 0; i < axes.size(); ++i) keep_out[axes[i]] = in.shape[i] != 1;
+  return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                            keep_out, out.shape) ||
+         Fail(kVerifyLayout, op,
+              fmt::format("{} is not laid out as a slice of {}", Show(in), Show(out)));
+}
+
+bool Verifier::CheckWarpReshape(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (CutsOthers(in, out))
+    return SameNumbers(fn_.layouts[in.layout], in.shape, fn_.layouts[out.layout], out.shape) ||
+           Fail(kVerifyLayout, op, "elements would have to move");
+  if (!CheckReshapeShape(op)) return false;
+  if (in.shape.empty() || out.shape.empty()) return true;
+  return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
+                            NotOne(out.shape), out.shape) ||
+         Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
+}
+
+bool Verifier::CheckWarpColumns(const Op& op) {
+  const Type& in = Operand(op, 0);
+  const Type& out = Out(op);
+  if (!in.is_tile() || in.rank() < 1 || in.dtype != out.dtype || in.rank() != out.rank() ||
+      !std::equal(in.shape.begin(), in.shape.end() - 1, out.shape.begin()))
+    return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
+  if (op.i("first") < 0 || op.i("first") + out.shape.back() > in.shape.back())
+    return Fail(
+        kVerifyForm, op,
+        fmt::format("{} columns from {} of {}", out.shape.back(), op.i("first"), in.shape.back()));
+  return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
+         Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
+}
+
 bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
   for (ValueId v : op.operands)  // layouts below are looked up without asking
     if (T(v).is_tile() && !T(v).shape.empty() &&
@@ -311,19 +227,7 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
     case OpKind::kSmemLoad:
     case OpKind::kSmemZero: return CheckSmemAccess(op);
     case OpKind::kConvert: return CheckConvert(op);
-    case OpKind::kWarpBroadcast: {
-      if (!CheckBroadcastShape(op)) return false;
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (in.shape.empty()) return true;
-      std::vector<bool> keep_out(out.shape.size(), false);
-      const std::vector<int64_t>& axes = op.ints("axes");
-      for (size_t i = 0; i < axes.size(); ++i) keep_out[axes[i]] = in.shape[i] != 1;
-      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
-                                keep_out, out.shape) ||
-             Fail(kVerifyLayout, op,
-                  fmt::format("{} is not laid out as a slice of {}", Show(in), Show(out)));
-    }
+    case OpKind::kWarpBroadcast: return CheckWarpBroadcast(op);
     case OpKind::kWarpTranspose: {
       if (!CheckTransposeShape(op)) return false;
       const Layout want = PermuteLayout(fn_.layouts[Operand(op, 0).layout], op.ints("perm"));
@@ -331,31 +235,8 @@ bool Verifier::CheckWarpTypes(const Op& op, const Scope& scope) {
              Fail(kVerifyLayout, op, "the result's layout is not the permuted operand's");
     }
     case OpKind::kWarpIota: return CheckIota(op);
-    case OpKind::kWarpReshape: {
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (CutsOthers(in, out))
-        return SameNumbers(fn_.layouts[in.layout], in.shape, fn_.layouts[out.layout], out.shape) ||
-               Fail(kVerifyLayout, op, "elements would have to move");
-      if (!CheckReshapeShape(op)) return false;
-      if (in.shape.empty() || out.shape.empty()) return true;
-      return HoldsWithoutMoving(fn_.layouts[in.layout], NotOne(in.shape), fn_.layouts[out.layout],
-                                NotOne(out.shape), out.shape) ||
-             Fail(kVerifyLayout, op, "the layouts differ in more than dims of extent 1");
-    }
-    case OpKind::kWarpColumns: {
-      const Type& in = Operand(op, 0);
-      const Type& out = Out(op);
-      if (!in.is_tile() || in.rank() < 1 || in.dtype != out.dtype || in.rank() != out.rank() ||
-          !std::equal(in.shape.begin(), in.shape.end() - 1, out.shape.begin()))
-        return Fail(kVerifyType, op, fmt::format("{} becomes {}", Show(in), Show(out)));
-      if (op.i("first") < 0 || op.i("first") + out.shape.back() > in.shape.back())
-        return Fail(kVerifyForm, op,
-                    fmt::format("{} columns from {} of {}", out.shape.back(), op.i("first"),
-                                in.shape.back()));
-      return ColumnsMap(fn_.layouts[in.layout], fn_.layouts[out.layout], op.i("first")) ||
-             Fail(kVerifyLayout, op, "these columns are not whole registers of the same threads");
-    }
+    case OpKind::kWarpReshape: return CheckWarpReshape(op);
+    case OpKind::kWarpColumns: return CheckWarpColumns(op);
     case OpKind::kWarpRearrange:
       return CheckRearrange(op) && CheckScratch(op, RearrangeScratchBytes(Operand(op, 0)));
     case OpKind::kWarpScan: return CheckWarpScan(op);

@@ -171,6 +171,8 @@ TEST(Tidy, FilesOpenWithWhyAndLicence) {
     if (file.path.size() > 2 && file.path.compare(file.path.size() - 2, 2, ".h") == 0) {
       EXPECT_GT(std::count(file.lines.begin(), file.lines.end(), "#pragma once"), 0)
           << file.path << ": no #pragma once";
+      EXPECT_NE(file.lines[0], "// SPDX-License-Identifier: Apache-2.0")
+          << file.path << ": a header opens with its why, the licence stands behind it";
     }
   }
 }

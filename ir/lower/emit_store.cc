@@ -94,6 +94,54 @@ Result<> Emitter::Store_(OpId id) {
   return Done();
 }
 
+// How the panels of a store leave.
+Emitter::Panels Emitter::PanelsOf(OpId id) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores.at(id);
+  const Type type = in_.type(op.operands[1]);
+  Panels out;
+  out.width = store.smem.panel_cols;
+  out.count = type.shape[1] / out.width;
+  out.buffers = p_.epilogues.at(id).panels;
+  // Between two barriers all panels are written if each has a buffer, else half the buffers.
+  out.together = out.count == out.buffers ? out.count : std::max<int64_t>(1, out.buffers / 2);
+  out.steps = CeilDiv(out.count, out.together);
+  out.rows = type.shape[0] / parts_;
+  for (int64_t p = 0; p < out.count; ++p)
+    for (int64_t row = 0; row < out.rows; row += kBoxRows)
+      out.coords.push_back(BoxCoords(op, store.row_dim, store.col_dim, row, p * out.width));
+  return out;
+}
+
+// The panels of a step, as they lie in their buffers.
+void Emitter::CopyPanels(OpId id, const Panels& all, int64_t step) {
+  const Op& op = in_.ops[id];
+  const StorePlan& store = plan_.stores.at(id);
+  const int64_t pitch = all.width * ByteSize(in_.type(op.operands[1]).dtype);
+  const int64_t rank = static_cast<int64_t>(op.s("modes").size());
+  const int64_t boxes = CeilDiv(all.rows, kBoxRows);  // of a panel
+  const int64_t end = std::min(all.count, (step + 1) * all.together);
+  const auto copy = [&](Builder& b) {
+    for (int64_t p = step * all.together; p < end; ++p)
+      for (int64_t row = 0; row < all.rows; row += kBoxRows) {
+        const int64_t rows = std::min(kBoxRows, all.rows - row);
+        const int map =
+            MapFor(op, {store.row_dim, store.col_dim, rows, all.width, store.smem.swizzle_bytes});
+        std::vector<ValueId> operands = {PanelBuffer(id, p % all.buffers)};
+        const auto& at = all.coords[static_cast<size_t>(p * boxes + row / kBoxRows)];
+        operands.insert(operands.end(), at.begin(), at.end());
+        const OpId out = b.Add(OpKind::kTmaStore, std::move(operands), {},
+                               {{"map", int64_t{map}}, {"offset", row * pitch}});
+        SetKind(out, op);
+        if (parts_ > 1)
+          out_.ops[out].set(
+              "each", std::vector<int64_t>{rank - 1 - store.row_dim, all.rows, all.rows * pitch});
+      }
+    b.Add(OpKind::kTmaCommit, {}, {});
+  };
+  Elect(copy, OfStorer());
+}
+
 // Panel by panel: while TMA reads one, the next is written. A panel's buffer is free
 // again when all but the latest copies have been read; the last ones drain behind what follows.
 void Emitter::StoreByPanels(OpId id) {
@@ -104,23 +152,12 @@ void Emitter::StoreByPanels(OpId id) {
   FlushLoads();
   SettleForStore(id);
   const Type type = in_.type(op.operands[1]);
-  const int64_t width = store.smem.panel_cols, panels = type.shape[1] / width;
-  const int64_t pitch = width * ByteSize(type.dtype);
-  const int64_t buffers = p_.epilogues.at(id).panels;
-  const Type panel =
-      Type::Tile(type.dtype, {type.shape[0], width},
-                 out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), width)));
-  // Between two barriers all panels are written if each has a buffer, else half the buffers.
-  const int64_t together = panels == buffers ? panels : std::max<int64_t>(1, buffers / 2);
-  const int64_t steps = CeilDiv(panels, together);
+  const Type panel = Type::Tile(
+      type.dtype, {type.shape[0], store.smem.panel_cols},
+      out_.Intern(ColumnsLayout(plan_.layouts.at(op.operands[1]), store.smem.panel_cols)));
   parts_ = p_.epilogues.at(id).rows_of_part > 0 ? plan_.warpgroups : 1;
-  const int64_t stored = type.shape[0] / parts_;  // rows of one thread's copies
-  const int64_t rank = static_cast<int64_t>(op.s("modes").size());
-  const int64_t boxes = CeilDiv(stored, kBoxRows);  // of a panel
-  std::vector<std::vector<ValueId>> coords;
-  for (int64_t p = 0; p < panels; ++p)
-    for (int64_t row = 0; row < stored; row += kBoxRows)
-      coords.push_back(BoxCoords(op, store.row_dim, store.col_dim, row, p * width));
+  const Panels all = PanelsOf(id);
+  const int64_t buffers = all.buffers, together = all.together, steps = all.steps;
   auto sync = [&] {
     if (parts_ == 1) return Sync();
     b_.Add(OpKind::kCtaSync, {}, {},
@@ -138,29 +175,10 @@ void Emitter::StoreByPanels(OpId id) {
   auto make = [&](int64_t p) {
     if (sliced)
       return Slice(p_.epilogues.at(id).sliced, op.operands[1], plan_.layouts.at(op.operands[1]),
-                   p * width, width);
-    return panels == 1 ? tile
-                       : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * width}});
-  };
-  auto copy_out = [&](int64_t step) {
-    elect([&](Builder& b) {
-      for (int64_t p = step * together; p < std::min(panels, (step + 1) * together); ++p)
-        for (int64_t row = 0; row < stored; row += kBoxRows) {
-          const int64_t rows = std::min(kBoxRows, stored - row);
-          const int map =
-              MapFor(op, store.row_dim, store.col_dim, rows, width, store.smem.swizzle_bytes);
-          std::vector<ValueId> operands = {PanelBuffer(id, p % buffers)};
-          const auto& at = coords[static_cast<size_t>(p * boxes + row / kBoxRows)];
-          operands.insert(operands.end(), at.begin(), at.end());
-          const OpId copy = b.Add(OpKind::kTmaStore, std::move(operands), {},
-                                  {{"map", int64_t{map}}, {"offset", row * pitch}});
-          SetKind(copy, op);
-          if (parts_ > 1)
-            out_.ops[copy].set(
-                "each", std::vector<int64_t>{rank - 1 - store.row_dim, stored, stored * pitch});
-        }
-      b.Add(OpKind::kTmaCommit, {}, {});
-    });
+                   p * all.width, all.width);
+    return all.count == 1
+               ? tile
+               : b_.Value(OpKind::kWarpColumns, {tile}, panel, {{"first", p * all.width}});
   };
   // Before the meeting that says that they are written.
   auto meet = [&] {
@@ -168,7 +186,7 @@ void Emitter::StoreByPanels(OpId id) {
     sync();
   };
   for (int64_t step = 0; step < steps; ++step) {
-    const int64_t first = step * together, end = std::min(panels, first + together);
+    const int64_t first = step * together, end = std::min(all.count, first + together);
     if (sliced && step > 0) b_.Add(OpKind::kCodeFence, {}, {});
     // Made before the meeting that says that the buffer is free, and before that is awaited: copies
     // read while threads compute.
@@ -182,13 +200,13 @@ void Emitter::StoreByPanels(OpId id) {
     if (step > 0 && (step > 1 || buffers == 1 || (again && halves)))
       elect([&](Builder& b) { await(b, buffers > 1 && !behind ? 1 : 0); });
     if (!freed) behind&& step > 0 ? meet() : sync();
-    if (behind && step > 0) copy_out(step - 1);
+    if (behind && step > 0) CopyPanels(id, all, step - 1);
     for (int64_t p = first; p < end; ++p)
       b_.Add(OpKind::kSmemStore,
              {made[static_cast<size_t>(p - first)], PanelBuffer(id, p % buffers)}, {});
     if (behind && step + 1 < steps) continue;
     meet();
-    copy_out(step);
+    CopyPanels(id, all, step);
   }
   EndSlices(id);
   drains_ = true;
@@ -284,8 +302,8 @@ void Emitter::StoreByTma(OpId id) {
   for (int64_t col = 0; col < type.shape[1]; col += store.smem.panel_cols)
     for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {
       const int64_t rows = std::min(kBoxRows, type.shape[0] - row);
-      boxes.push_back({MapFor(op, store.row_dim, store.col_dim, rows, store.smem.panel_cols,
-                              store.smem.swizzle_bytes),
+      boxes.push_back({MapFor(op, {store.row_dim, store.col_dim, rows, store.smem.panel_cols,
+                                   store.smem.swizzle_bytes}),
                        (col / store.smem.panel_cols) * store.smem.rows * pitch + row * pitch,
                        BoxCoords(op, store.row_dim, store.col_dim, row, col)});
     }

@@ -1,10 +1,11 @@
 // From a tile function and its ProgramPlan to warp ops: walks the function once for each role, in
 // program order, and does what the plan says. Internal to ir/lower; its parts are emit_setup.cc
-// (buffers and barriers, before the roles part), emit_control.cc (structure, scalars),
-// emit_tiles.cc (elementwise, shapes, reductions, layout changes), emit_memory.cc (global memory,
-// TMA, staging), emit_issuer.cc (products of other roles), emit_slices.cc (what leads to a store,
-// by slices), emit_passes.cc (tiles from role to role), emit_exchange.cc (tiles that CTAs combine)
-// and emit_dot.cc (products).
+// (buffers and barriers, before the roles part), emit_control.cc (roles, op by op),
+// emit_loops.cc (loops, branches), emit_tiles.cc (elementwise, shapes, reductions, layout changes),
+// emit_memory.cc (accesses by threads), emit_copies.cc (copies into shared memory), emit_store.cc
+// (stores, staging), emit_issuer.cc (products of other roles), emit_slices.cc (what leads to a
+// store, by slices), emit_passes.cc (tiles from role to role), emit_exchange.cc (tiles that CTAs
+// combine) and emit_dot.cc (products).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -178,14 +179,6 @@ class Emitter {
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
-  bool Keeps(ValueId result) const;
-  Result<> For_(OpId id);
-  Result<OpId> Turns(const Op& op, const std::vector<size_t>& kept, std::vector<ValueId> operands,
-                     std::vector<Type> types, const std::vector<PlannedChain>& chains);
-  Result<> While_(const Op& op);
-  Result<> If_(const Op& op);
-  Result<> PlainBranch(const Op& op);
-  Result<> Region(BlockId from, BlockId to);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
   // Of the role being emitted: where the load role holds tiles, they are positions of rows.
@@ -193,6 +186,17 @@ class Emitter {
     return part_ == Part::kProducer ? brought_[at_hand_].layouts : plan_.layouts;
   }
   Type WarpType(ValueId v);  // of a tile value, squeezed, in its class layout
+
+  // emit_loops.cc
+  bool Keeps(ValueId result) const;
+  Result<> For_(OpId id);
+  Result<OpId> Turns(const Op& op, const std::vector<size_t>& kept, std::vector<ValueId> operands,
+                     std::vector<Type> types, const std::vector<PlannedChain>& chains);
+  Result<> While_(const Op& op);
+  void Yield_(const Op& op);
+  Result<> If_(const Op& op);
+  Result<> PlainBranch(const Op& op);
+  Result<> Region(BlockId from, BlockId to);
 
   // emit_tiles.cc
   ValueId Tile(ValueId v);  // in its class layout
@@ -209,7 +213,7 @@ class Emitter {
   // emit_exchange.cc
   void ClusterReduce_(OpId id);
 
-  // emit_memory.cc
+  // emit_memory.cc; emit_store.cc
   ValueId LoadBuffer(OpId load) const { return buffers_[p_.load_buffers.at(load)]; }
   Result<> Load_(OpId id);
   Result<> Store_(OpId id);
@@ -224,6 +228,25 @@ class Emitter {
   void Bring(OpId id, ValueId held, ValueId slot);
   Result<> Positions_(OpId id);
   void TakeInHand(size_t positions, const Op& reader);
+  void StoreByTma(OpId id);
+  void SetKind(OpId copy, const Op& op);
+  ValueId PanelBuffer(OpId id, int64_t number) const;
+  Attrs OfStorer() const;
+  void AwaitFreed(OpId dot);
+  struct Panels {
+    int64_t width = 0;                         // columns of one
+    int64_t count = 0, buffers = 0;            // of panels, and what they pass through
+    int64_t together = 0, steps = 0;           // panels between two meetings; how often
+    int64_t rows = 0;                          // of one thread's copies
+    std::vector<std::vector<ValueId>> coords;  // of boxes, panel by panel
+  };
+  Panels PanelsOf(OpId id);
+  void CopyPanels(OpId id, const Panels& all, int64_t step);
+  void StoreByPanels(OpId id);
+  void AwaitStores();
+  bool PassesOnStaging(OpId loop) const;
+
+  // emit_copies.cc
   void QueueTmaLoad(OpId id);
   void FlushLoads();
   void IntoRegisters(OpId load);
@@ -238,14 +261,16 @@ class Emitter {
              const std::vector<std::vector<ValueId>>& coords);
   int64_t ColumnsOfACopy(OpId load, int64_t col) const;
   std::vector<std::vector<ValueId>> CoordsOf(OpId load);
-  void StoreByTma(OpId id);
-  void SetKind(OpId copy, const Op& op);
-  ValueId PanelBuffer(OpId id, int64_t number) const;
-  Attrs OfStorer() const;
-  void AwaitFreed(OpId dot);
-  void StoreByPanels(OpId id);
-  void AwaitStores();
-  bool PassesOnStaging(OpId loop) const;
+  std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
+                                 ValueId below = {});
+  // What one copy brings: rows and columns of the tile along dims of its tensor.
+  struct Box {
+    int row_dim, col_dim;
+    int64_t rows, cols;
+    int swizzle;
+    int64_t panels = 1;
+  };
+  int MapFor(const Op& op, const Box& box);
 
   // emit_slices.cc
   ValueId LoadSlice(const Op& op, const Type& type, const Layout& layout, int64_t first);
@@ -258,10 +283,6 @@ class Emitter {
   int64_t ShiftedVector(const Op& op, const Layout& layout, const Type& type) const;
   int64_t VectorFor(const Op& op, const Layout& layout, const std::vector<int64_t>& shape,
                     DType dtype) const;
-  std::vector<ValueId> BoxCoords(const Op& op, int row_dim, int col_dim, int64_t row, int64_t col,
-                                 ValueId below = {});
-  int MapFor(const Op& op, int row_dim, int col_dim, int64_t rows, int64_t cols, int swizzle,
-             int64_t panels = 1);
   // The threads of the compute role; barrier 0 is the whole CTA's.
   void Sync() {
     ++meetings_;

@@ -6,7 +6,7 @@
 // inside a loop needs a conversion unless two products disagree. A class that holds a product's
 // result gets that accumulator's layout; a class that is a reduction or broadcast of a decided
 // class gets its slice; what is left is blocked for coalesced access. Ops that meet values of two
-// layouts convert explicitly (emission, sequential.cc).
+// layouts convert explicitly (emission, emit_tiles.cc).
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

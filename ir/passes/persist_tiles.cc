@@ -35,468 +35,308 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "ir/arms.h"
 #include "ir/lower/scalars.h"
+#include "ir/passes/persistent_grid.h"
 #include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
-namespace {
 
-// How a number follows the place of a tile along one range.
-enum class Slope { kNone, kRises, kFalls, kUnknown };
-
-Slope Turned(Slope s) {
-  return s == Slope::kRises ? Slope::kFalls : s == Slope::kFalls ? Slope::kRises : s;
+std::optional<Obstacle> PersistentGrid::Run() {
+  if (std::optional<Obstacle> obstacle = Look()) return obstacle;
+  const BlockId body = fn_.ops[grid_].regions[0];
+  const std::vector<ValueId> args = fn_.blocks[body].args;
+  if (!uneven_ && args.size() >= 2) {
+    // Of a row is what does not change along it, with the second range.
+    const double row = Shared(body, args[1], false), column = Shared(body, args[0], false);
+    if (row > 0 && column > 0)
+      section_rows_ = std::max<int64_t>(1, std::llround(std::sqrt(double(ctas_) * column / row)));
+  }
+  Rewrite(true);
+  return std::nullopt;
 }
-Slope Together(Slope a, Slope b) {
-  if (a == Slope::kNone) return b;
-  return b == Slope::kNone || a == b ? a : Slope::kUnknown;
+
+bool PersistentGrid::Order() {
+  if (Look() || !uneven_) return false;
+  const BlockId body = fn_.ops[grid_].regions[0];
+  in_sections_ = fn_.blocks[body].args.size() > 1 &&
+                 ReadAlong(body, fn_.blocks[body].args[uneven_->dim], false);
+  Rewrite(false);
+  return true;
 }
 
-class Persist {
- public:
-  Persist(Function& fn, int64_t ctas) : fn_(fn), ctas_(ctas) {}
-
-  std::optional<Obstacle> Run() {
-    if (std::optional<Obstacle> obstacle = Look()) return obstacle;
-    const BlockId body = fn_.ops[grid_].regions[0];
-    const std::vector<ValueId> args = fn_.blocks[body].args;
-    if (!uneven_ && args.size() >= 2) {
-      // Of a row is what does not change along it, with the second range.
-      const double row = Shared(body, args[1], false), column = Shared(body, args[0], false);
-      if (row > 0 && column > 0)
-        section_rows_ = std::max<int64_t>(1, std::llround(std::sqrt(double(ctas_) * column / row)));
-    }
-    Rewrite(true);
-    return std::nullopt;
-  }
-
-  bool Order() {
-    if (Look() || !uneven_) return false;
-    const BlockId body = fn_.ops[grid_].regions[0];
-    in_sections_ = fn_.blocks[body].args.size() > 1 &&
-                   ReadAlong(body, fn_.blocks[body].args[uneven_->dim], false);
-    Rewrite(false);
-    return true;
-  }
-
- private:
-  std::optional<Obstacle> Look() {
-    for (OpId id : fn_.blocks[fn_.body].ops)
-      if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
-    if (!grid_.valid()) return Obstacle{"it has no grid", {}};
-    cluster_ = fn_.ops[grid_].i("cluster", 1);
-    ctas_ /= cluster_;
-    const BlockId body = fn_.ops[grid_].regions[0];
-    if (!HasProductLoop(body, false))
-      return Obstacle{"it has no loop of products, whose loads would run ahead", fn_.ops[grid_].at};
-    const std::vector<ValueId> args = fn_.blocks[body].args;
-    for (size_t d = 0; d < args.size(); ++d) {
-      Slope length = Slope::kNone;
-      OpId loop;
-      for (OpId id : fn_.blocks[body].ops) length = Together(length, Length(id, args[d], &loop));
-      if (length == Slope::kNone) continue;
-      if (length == Slope::kUnknown || uneven_)
-        return Obstacle{
-            "tiles take unequally long in no order, because turns of this loop depend on the tile",
-            fn_.ops[loop].at};
-      uneven_ = {d, length == Slope::kRises};
-    }
-    if (uneven_ && cluster_ > 1)
-      return Obstacle{"tiles take unequally long, and CTAs of a cluster work together",
-                      fn_.ops[grid_].at};
-    return std::nullopt;
-  }
-
-  // A loop of products: its loads run ahead. Without one there is nothing to gain here: where a
-  // loop squares what a tile has (the inverse of a chunk), CTAs side by side hide each other's
-  // waits.
-  bool HasProductLoop(BlockId block, bool in_loop) const {
-    for (OpId id : fn_.blocks[block].ops) {
-      const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kDot && in_loop) return true;
-      const bool brings = op.kind == OpKind::kFor && Loads(id);
-      for (BlockId region : op.regions)
-        if (HasProductLoop(region, in_loop || brings)) return true;
-    }
-    return false;
-  }
-
-  bool Loads(OpId loop) const {
-    const std::vector<OpId> inside = OpsInside(fn_, loop);
-    return std::any_of(inside.begin(), inside.end(),
-                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kLoad; });
-  }
-
-  bool HasProduct(BlockId block) const {
-    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(),
-                       [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
-  }
-
-  bool DependsOn(ValueId v, ValueId arg, int depth = 0) const {
-    if (v == arg || depth > 32) return true;
-    const Op* def = fn_.def(v);
-    if (!def || !def->regions.empty()) return false;
-    return std::any_of(def->operands.begin(), def->operands.end(),
-                       [&](ValueId o) { return DependsOn(o, arg, depth + 1); });
-  }
-
-  // Does the number rise or fall from tile to tile?
-  Slope SlopeOf(ValueId v, ValueId arg, int depth = 0) const {
-    if (v == arg) return Slope::kRises;
-    const Op* def = fn_.def(v);
-    if (!def || !DependsOn(v, arg)) return Slope::kNone;
-    if (depth > 32) return Slope::kUnknown;
-    auto operand = [&](size_t i) { return SlopeOf(def->operands[i], arg, depth + 1); };
-    switch (def->kind) {
-      case OpKind::kAdd:
-      case OpKind::kMin:
-      case OpKind::kMax: return Together(operand(0), operand(1));
-      case OpKind::kSub: return Together(operand(0), Turned(operand(1)));
-      case OpKind::kCast:
-      case OpKind::kReshape: return operand(0);
-      case OpKind::kMul:
-      case OpKind::kDiv: {
-        const Op* by = fn_.def(def->operands[1]);
-        if (!by || by->kind != OpKind::kConstant || !by->attr("value")) return Slope::kUnknown;
-        return by->number("value") > 0 ? operand(0) : Slope::kUnknown;
-      }
-      default: return Slope::kUnknown;
-    }
-  }
-
-  // How the trip counts of the op's loops follow the place of the tile; `loop`: one that does.
-  Slope Length(OpId id, ValueId arg, OpId* loop) const {
-    const Op& op = fn_.ops[id];
+std::optional<Obstacle> PersistentGrid::Look() {
+  for (OpId id : fn_.blocks[fn_.body].ops)
+    if (fn_.ops[id].kind == OpKind::kParallel) grid_ = id;
+  if (!grid_.valid()) return Obstacle{"it has no grid", {}};
+  cluster_ = fn_.ops[grid_].i("cluster", 1);
+  ctas_ /= cluster_;
+  const BlockId body = fn_.ops[grid_].regions[0];
+  if (!HasProductLoop(body, false))
+    return Obstacle{"it has no loop of products, whose loads would run ahead", fn_.ops[grid_].at};
+  const std::vector<ValueId> args = fn_.blocks[body].args;
+  for (size_t d = 0; d < args.size(); ++d) {
     Slope length = Slope::kNone;
-    if (op.kind == OpKind::kFor) {
-      length = Together(Turned(SlopeOf(op.operands[0], arg)), SlopeOf(op.operands[1], arg));
-      // A loop around loops of products whose bounds stand in memory (the rows of a group) walks
-      // over tiles itself; its author cuts them so that one turn, or none, is the rule.
-      if (length == Slope::kUnknown && !ToExpr(fn_, op.operands[1]) &&
-          HasProductLoop(op.regions[0], false) && !HasProduct(op.regions[0]))
-        length = Slope::kNone;
-      if (length != Slope::kNone) *loop = id;
-    }
+    OpId loop;
+    for (OpId id : fn_.blocks[body].ops) length = Together(length, Length(id, args[d], &loop));
+    if (length == Slope::kNone) continue;
+    if (length == Slope::kUnknown || uneven_)
+      return Obstacle{
+          "tiles take unequally long in no order, because turns of this loop depend on the tile",
+          fn_.ops[loop].at};
+    uneven_ = {d, length == Slope::kRises};
+  }
+  if (uneven_ && cluster_ > 1)
+    return Obstacle{"tiles take unequally long, and CTAs of a cluster work together",
+                    fn_.ops[grid_].at};
+  return std::nullopt;
+}
+
+// A loop of products: its loads run ahead. Without one there is nothing to gain here: where a
+// loop squares what a tile has (the inverse of a chunk), CTAs side by side hide each other's
+// waits.
+bool PersistentGrid::HasProductLoop(BlockId block, bool in_loop) const {
+  for (OpId id : fn_.blocks[block].ops) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kDot && in_loop) return true;
+    const bool brings = op.kind == OpKind::kFor && Loads(id);
     for (BlockId region : op.regions)
-      for (OpId inner : fn_.blocks[region].ops) length = Together(length, Length(inner, arg, loop));
-    return length;
+      if (HasProductLoop(region, in_loop || brings)) return true;
+  }
+  return false;
+}
+
+bool PersistentGrid::Loads(OpId loop) const {
+  const std::vector<OpId> inside = OpsInside(fn_, loop);
+  return std::any_of(inside.begin(), inside.end(),
+                     [&](OpId id) { return fn_.ops[id].kind == OpKind::kLoad; });
+}
+
+bool PersistentGrid::HasProduct(BlockId block) const {
+  return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(),
+                     [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; });
+}
+
+bool PersistentGrid::DependsOn(ValueId v, ValueId arg, int depth) const {
+  if (v == arg || depth > 32) return true;
+  const Op* def = fn_.def(v);
+  if (!def || !def->regions.empty()) return false;
+  return std::any_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId o) { return DependsOn(o, arg, depth + 1); });
+}
+
+// Does the number rise or fall from tile to tile?
+PersistentGrid::Slope PersistentGrid::SlopeOf(ValueId v, ValueId arg, int depth) const {
+  if (v == arg) return Slope::kRises;
+  const Op* def = fn_.def(v);
+  if (!def || !DependsOn(v, arg)) return Slope::kNone;
+  if (depth > 32) return Slope::kUnknown;
+  auto operand = [&](size_t i) { return SlopeOf(def->operands[i], arg, depth + 1); };
+  switch (def->kind) {
+    case OpKind::kAdd:
+    case OpKind::kMin:
+    case OpKind::kMax: return Together(operand(0), operand(1));
+    case OpKind::kSub: return Together(operand(0), Turned(operand(1)));
+    case OpKind::kCast:
+    case OpKind::kReshape: return operand(0);
+    case OpKind::kMul:
+    case OpKind::kDiv: {
+      const Op* by = fn_.def(def->operands[1]);
+      if (!by || by->kind != OpKind::kConstant || !by->attr("value")) return Slope::kUnknown;
+      return by->number("value") > 0 ? operand(0) : Slope::kUnknown;
+    }
+    default: return Slope::kUnknown;
+  }
+}
+
+// How the trip counts of the op's loops follow the place of the tile; `loop`: one that does.
+PersistentGrid::Slope PersistentGrid::Length(OpId id, ValueId arg, OpId* loop) const {
+  const Op& op = fn_.ops[id];
+  Slope length = Slope::kNone;
+  if (op.kind == OpKind::kFor) {
+    length = Together(Turned(SlopeOf(op.operands[0], arg)), SlopeOf(op.operands[1], arg));
+    // A loop around loops of products whose bounds stand in memory (the rows of a group) walks
+    // over tiles itself; its author cuts them so that one turn, or none, is the rule.
+    if (length == Slope::kUnknown && !ToExpr(fn_, op.operands[1]) &&
+        HasProductLoop(op.regions[0], false) && !HasProduct(op.regions[0]))
+      length = Slope::kNone;
+    if (length != Slope::kNone) *loop = id;
+  }
+  for (BlockId region : op.regions)
+    for (OpId inner : fn_.blocks[region].ops) length = Together(length, Length(inner, arg, loop));
+  return length;
+}
+
+// How many tiles there are.
+PersistentGrid::Tiles PersistentGrid::CountTiles(Builder& b, const Op& grid,
+                                                 const std::vector<int64_t>& steps) {
+  Tiles tiles;
+  tiles.none = b.Int(0);
+  tiles.all = b.Int(1);
+  for (size_t d = 0; d < steps.size(); ++d) {
+    const ValueId extent = b.Binary(OpKind::kSub, grid.operands[2 * d + 1], grid.operands[2 * d]);
+    const ValueId rounded = b.Binary(OpKind::kAdd, extent, b.Int(steps[d] - 1));
+    tiles.counts.push_back(
+        b.Binary(OpKind::kMax, tiles.none, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
+    tiles.all = d == 0 ? tiles.counts[0] : b.Binary(OpKind::kMul, tiles.all, tiles.counts[d]);
+  }
+  return tiles;
+}
+
+// With `stay` CTAs loop over tiles; without, each takes the tile of its number. What is said of
+// tiles is said of those that a cluster has at a time, and of a CTA's number that of its cluster.
+void PersistentGrid::Rewrite(bool stay) {
+  const Op grid = fn_.ops[grid_];
+  const BlockId region = grid.regions[0];
+  std::vector<int64_t> steps = grid.ints("steps");
+  const int64_t own_step = steps[0];
+  steps[0] *= cluster_;
+  const size_t dims = steps.size();
+  const std::vector<ValueId> old_args = fn_.blocks[region].args;
+  const std::vector<OpId> old_ops = fn_.blocks[region].ops;
+
+  // In front: how many tiles there are.
+  std::vector<OpId>& top = fn_.blocks[fn_.body].ops;
+  const size_t place = static_cast<size_t>(std::find(top.begin(), top.end(), grid_) - top.begin());
+  const std::vector<OpId> tail(top.begin() + static_cast<std::ptrdiff_t>(place), top.end());
+  top.resize(place);
+  Builder b(fn_, fn_.body);
+  b.SetSpan(grid.at);
+  const auto [zero, counts, tiles] = CountTiles(b, grid, steps);
+  ValueId ctas = stay ? b.Binary(OpKind::kMin, tiles, b.Int(ctas_)) : tiles;
+  if (cluster_ > 1) ctas = b.Binary(OpKind::kMul, ctas, b.Int(cluster_));
+  FewTiles(tiles, grid.at);
+  std::vector<ValueId> narrow;
+  for (ValueId count : counts) narrow.push_back(b.Cast(count, kNarrow));
+  if (section_rows_) section_ = EqualSections(b, narrow);
+  if (in_sections_) Heads(b, narrow);
+  fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
+
+  Op& parallel = fn_.ops[grid_];
+  parallel.operands = {zero, ctas};
+  parallel.set("steps", std::vector<int64_t>{1});
+  fn_.blocks[region].args.clear();
+  fn_.blocks[region].ops.clear();
+  ValueId first = fn_.AddArg(region, Type::Scalar(DType::kI64), stay ? "cta" : "tile");
+  ValueId rank;  // in the cluster
+  BlockId body = region;
+  if (cluster_ > 1) {
+    Builder of(fn_, region);
+    of.SetSpan(grid.at);
+    rank = of.Binary(OpKind::kMod, first, of.Int(cluster_));
+    first = of.Binary(OpKind::kDiv, first, of.Int(cluster_));
+  }
+  ValueId tile = first;
+  if (stay) {
+    Builder outer(fn_, region);
+    outer.SetSpan(grid.at);
+    const ValueId end = uneven_ ? EndOfTurns(outer, first, tiles) : tiles;
+    const OpId loop =
+        outer.Add(OpKind::kFor, {first, end}, {}, {{"step", ctas_}, {"narrow", int64_t{1}}});
+    body = fn_.AddBlock(loop);
+    fn_.ops[loop].regions.push_back(body);
+    tile = fn_.AddArg(body, Type::Scalar(DType::kI64), "tile");
+    outer.Yield({});
   }
 
-  // With `stay` CTAs loop over tiles; without, each takes the tile of its number. What is said of
-  // tiles is said of those that a cluster has at a time, and of a CTA's number that of its cluster.
-  void Rewrite(bool stay) {
-    const Op grid = fn_.ops[grid_];
-    const BlockId region = grid.regions[0];
-    std::vector<int64_t> steps = grid.ints("steps");
-    const int64_t own_step = steps[0];
-    steps[0] *= cluster_;
-    const size_t dims = steps.size();
-    const std::vector<ValueId> old_args = fn_.blocks[region].args;
-    const std::vector<OpId> old_ops = fn_.blocks[region].ops;
-
-    // In front: how many tiles there are.
-    std::vector<OpId>& top = fn_.blocks[fn_.body].ops;
-    const size_t place =
-        static_cast<size_t>(std::find(top.begin(), top.end(), grid_) - top.begin());
-    const std::vector<OpId> tail(top.begin() + static_cast<std::ptrdiff_t>(place), top.end());
-    top.resize(place);
-    Builder b(fn_, fn_.body);
-    b.SetSpan(grid.at);
-    const ValueId zero = b.Int(0), one = b.Int(1);
-    std::vector<ValueId> counts;
-    ValueId tiles = one;
-    for (size_t d = 0; d < dims; ++d) {
-      const ValueId extent = b.Binary(OpKind::kSub, grid.operands[2 * d + 1], grid.operands[2 * d]);
-      const ValueId rounded = b.Binary(OpKind::kAdd, extent, b.Int(steps[d] - 1));
-      counts.push_back(
-          b.Binary(OpKind::kMax, zero, b.Binary(OpKind::kDiv, rounded, b.Int(steps[d]))));
-      tiles = d == 0 ? counts[0] : b.Binary(OpKind::kMul, tiles, counts[d]);
-    }
-    ValueId ctas = stay ? b.Binary(OpKind::kMin, tiles, b.Int(ctas_)) : tiles;
-    if (cluster_ > 1) ctas = b.Binary(OpKind::kMul, ctas, b.Int(cluster_));
-    FewTiles(tiles, grid.at);
-    std::vector<ValueId> narrow;
-    for (ValueId count : counts) narrow.push_back(b.Cast(count, kNarrow));
-    if (section_rows_) section_ = EqualSections(b, narrow);
-    if (in_sections_) Heads(b, narrow);
-    fn_.blocks[fn_.body].ops.insert(fn_.blocks[fn_.body].ops.end(), tail.begin(), tail.end());
-
-    Op& parallel = fn_.ops[grid_];
-    parallel.operands = {zero, ctas};
-    parallel.set("steps", std::vector<int64_t>{1});
-    fn_.blocks[region].args.clear();
-    fn_.blocks[region].ops.clear();
-    ValueId first = fn_.AddArg(region, Type::Scalar(DType::kI64), stay ? "cta" : "tile");
-    ValueId rank;  // in the cluster
-    BlockId body = region;
-    if (cluster_ > 1) {
-      Builder of(fn_, region);
-      of.SetSpan(grid.at);
-      rank = of.Binary(OpKind::kMod, first, of.Int(cluster_));
-      first = of.Binary(OpKind::kDiv, first, of.Int(cluster_));
-    }
-    ValueId tile = first;
-    if (stay) {
-      Builder outer(fn_, region);
-      outer.SetSpan(grid.at);
-      const ValueId end = uneven_ ? EndOfTurns(outer, first, tiles) : tiles;
-      const OpId loop =
-          outer.Add(OpKind::kFor, {first, end}, {}, {{"step", ctas_}, {"narrow", int64_t{1}}});
-      body = fn_.AddBlock(loop);
-      fn_.ops[loop].regions.push_back(body);
-      tile = fn_.AddArg(body, Type::Scalar(DType::kI64), "tile");
-      outer.Yield({});
-    }
-
-    // Which tile is number t?
-    Builder in(fn_, body);
-    in.SetSpan(grid.at);
-    tile = in.Cast(tile, kNarrow);
-    if (stay && uneven_) tile = Dealt(in, in.Cast(first, kNarrow), tile);
-    const std::vector<ValueId> index = Place(in, tile, narrow);
-    Forwarding forward(fn_);
-    for (size_t d = 0; d < dims; ++d) {
-      ValueId start =
-          in.Binary(OpKind::kAdd, grid.operands[2 * d],
-                    in.Binary(OpKind::kMul, in.Cast(index[d], DType::kI64), in.Int(steps[d])));
-      if (d == 0 && rank.valid())
-        start = in.Binary(OpKind::kAdd, start, in.Binary(OpKind::kMul, rank, in.Int(own_step)));
-      fn_.values[start].name = fn_.values[old_args[d]].name;
-      forward.Replace(old_args[d], start);
-    }
-    for (OpId id : old_ops) {
-      fn_.ops[id].block = body;
-      fn_.blocks[body].ops.push_back(id);
-      ReplaceOperands(fn_, id, forward);
-    }
+  // Which tile is number t?
+  Builder in(fn_, body);
+  in.SetSpan(grid.at);
+  tile = in.Cast(tile, kNarrow);
+  if (stay && uneven_) tile = Dealt(in, in.Cast(first, kNarrow), tile);
+  const std::vector<ValueId> index = Place(in, tile, narrow);
+  Forwarding forward(fn_);
+  for (size_t d = 0; d < dims; ++d) {
+    ValueId start =
+        in.Binary(OpKind::kAdd, grid.operands[2 * d],
+                  in.Binary(OpKind::kMul, in.Cast(index[d], DType::kI64), in.Int(steps[d])));
+    if (d == 0 && rank.valid())
+      start = in.Binary(OpKind::kAdd, start, in.Binary(OpKind::kMul, rank, in.Int(own_step)));
+    fn_.values[start].name = fn_.values[old_args[d]].name;
+    forward.Replace(old_args[d], start);
   }
-
-  // Bytes an iteration that loads in loops bring and that are the same for all tiles along this
-  // range. Of loops inside loops every iteration counts once.
-  double Shared(BlockId block, ValueId arg, bool in_loop) {
-    double bytes = 0;
-    for (OpId id : fn_.blocks[block].ops) {
-      const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kFor) position_of_[fn_.blocks[op.regions[0]].args[0]] = id;
-      if (op.kind == OpKind::kLoad && in_loop && SameAlong(op, arg))
-        bytes += TileBytes(fn_.type(op.results[0]));
-      for (BlockId region : op.regions)
-        bytes += Shared(region, arg, in_loop || op.kind == OpKind::kFor);
-    }
-    return bytes;
+  for (OpId id : old_ops) {
+    fn_.ops[id].block = body;
+    fn_.blocks[body].ops.push_back(id);
+    ReplaceOperands(fn_, id, forward);
   }
-  // Does a load in a loop bring what tiles elsewhere along this range read as well?
-  bool ReadAlong(BlockId block, ValueId arg, bool in_loop) const {
-    return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
-      const Op& op = fn_.ops[id];
-      if (op.kind == OpKind::kLoad && in_loop &&
-          std::none_of(op.operands.begin() + 1, op.operands.end(),
-                       [&](ValueId v) { return DependsOn(v, arg); }))
-        return true;
-      return std::any_of(op.regions.begin(), op.regions.end(), [&](BlockId region) {
-        return ReadAlong(region, arg, in_loop || op.kind == OpKind::kFor);
-      });
+}
+
+// Bytes an iteration that loads in loops bring and that are the same for all tiles along this
+// range. Of loops inside loops every iteration counts once.
+double PersistentGrid::Shared(BlockId block, ValueId arg, bool in_loop) {
+  double bytes = 0;
+  for (OpId id : fn_.blocks[block].ops) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kFor) position_of_[fn_.blocks[op.regions[0]].args[0]] = id;
+    if (op.kind == OpKind::kLoad && in_loop && SameAlong(op, arg))
+      bytes += TileBytes(fn_.type(op.results[0]));
+    for (BlockId region : op.regions)
+      bytes += Shared(region, arg, in_loop || op.kind == OpKind::kFor);
+  }
+  return bytes;
+}
+
+// Does a load in a loop bring what tiles elsewhere along this range read as well?
+bool PersistentGrid::ReadAlong(BlockId block, ValueId arg, bool in_loop) const {
+  return std::any_of(fn_.blocks[block].ops.begin(), fn_.blocks[block].ops.end(), [&](OpId id) {
+    const Op& op = fn_.ops[id];
+    if (op.kind == OpKind::kLoad && in_loop &&
+        std::none_of(op.operands.begin() + 1, op.operands.end(),
+                     [&](ValueId v) { return DependsOn(v, arg); }))
+      return true;
+    return std::any_of(op.regions.begin(), op.regions.end(), [&](BlockId region) {
+      return ReadAlong(region, arg, in_loop || op.kind == OpKind::kFor);
     });
-  }
-  // A position that is read from memory (the expert of some rows) is taken to be that of the
-  // neighbour; ranges that begin at such a one are not.
-  bool SameAlong(const Op& load, ValueId arg) const {
-    const std::string& modes = load.s("modes");
-    for (size_t i = 1; i < load.operands.size(); ++i) {
-      const ValueId v = load.operands[i];
-      const bool scalar = i <= modes.size() && modes[i - 1] == 's';
-      if (!(scalar && ReadFromMemory(v)) && Follows(v, arg)) return false;
-    }
-    return true;
-  }
-  bool ReadFromMemory(ValueId v) const {
-    const Op* def = fn_.def(v);
-    while (def && def->kind == OpKind::kCast) def = fn_.def(def->operands[0]);
-    return def && def->kind == OpKind::kLoad;
-  }
-  // Like DependsOn, through the positions of loops, too.
-  bool Follows(ValueId v, ValueId arg) const {
-    if (DependsOn(v, arg)) return true;
-    std::vector<ValueId> look = {v};
-    for (size_t i = 0; i < look.size() && look.size() < 64; ++i) {
-      const auto loop = position_of_.find(look[i]);
-      if (loop != position_of_.end()) look.push_back(fn_.ops[loop->second].operands[0]);
-      if (DependsOn(look[i], arg)) return true;
-      const Op* def = fn_.def(look[i]);
-      if (def && def->regions.empty())
-        look.insert(look.end(), def->operands.begin(), def->operands.end());
-    }
-    return false;
-  }
-  static double TileBytes(const Type& type) {
-    return double(type.is_tile() ? type.elements() : 1) * Info(type.dtype).bits / 8;
-  }
+  });
+}
 
-  // Tiles are numbered in 32 bits, as the hardware numbers CTAs: divisions of 64 bits would take
-  // hundreds of cycles of every tile. Tensors of more tiles exist in no memory.
-  static constexpr DType kNarrow = DType::kU32;
-  void FewTiles(ValueId tiles, Span at) {
-    const std::optional<Expr> n = ToExpr(fn_, tiles);
-    if (n && !n->is_const())
-      fn_.facts.push_back({Expr::Make(Expr::Op::kLt, *n, Expr::Const(int64_t{1} << 31)),
-                           "fewer than 2^31 tiles", at});
+// A position that is read from memory (the expert of some rows) is taken to be that of the
+// neighbour; ranges that begin at such a one are not.
+bool PersistentGrid::SameAlong(const Op& load, ValueId arg) const {
+  const std::string& modes = load.s("modes");
+  for (size_t i = 1; i < load.operands.size(); ++i) {
+    const ValueId v = load.operands[i];
+    const bool scalar = i <= modes.size() && modes[i - 1] == 's';
+    if (!(scalar && ReadFromMemory(v)) && Follows(v, arg)) return false;
   }
+  return true;
+}
 
-  // The index in every range of tile number t: the first range runs fastest, or the first two in
-  // sections.
-  std::vector<ValueId> Place(Builder& b, ValueId t, const std::vector<ValueId>& counts) {
-    std::vector<ValueId> index(counts.size());
-    if (uneven_) {
-      LongestFirst(b, t, counts, &index);
-      return index;
-    }
-    size_t d = 0;
-    if (section_rows_) {
-      t = Section(b, t, counts, &index);
-      d = 2;
-    }
-    for (; d < counts.size(); ++d) {
-      const bool last = d + 1 == counts.size();
-      index[d] = last ? t : b.Binary(OpKind::kMod, t, counts[d]);
-      if (!last) t = b.Binary(OpKind::kDiv, t, counts[d]);
-    }
-    return index;
+bool PersistentGrid::ReadFromMemory(ValueId v) const {
+  const Op* def = fn_.def(v);
+  while (def && def->kind == OpKind::kCast) def = fn_.def(def->operands[0]);
+  return def && def->kind == OpKind::kLoad;
+}
+
+// Like DependsOn, through the positions of loops, too.
+bool PersistentGrid::Follows(ValueId v, ValueId arg) const {
+  if (DependsOn(v, arg)) return true;
+  std::vector<ValueId> look = {v};
+  for (size_t i = 0; i < look.size() && look.size() < 64; ++i) {
+    const auto loop = position_of_.find(look[i]);
+    if (loop != position_of_.end()) look.push_back(fn_.ops[loop->second].operands[0]);
+    if (DependsOn(look[i], arg)) return true;
+    const Op* def = fn_.def(look[i]);
+    if (def && def->regions.empty())
+      look.insert(look.end(), def->operands.begin(), def->operands.end());
   }
+  return false;
+}
 
-  // The range along which lengths change runs slowest, of each section of heads (of places along
-  // the other ranges) or of all, from its long end.
-  void LongestFirst(Builder& b, ValueId t, const std::vector<ValueId>& counts,
-                    std::vector<ValueId>* index) {
-    const auto [slow, rises] = *uneven_;
-    if (in_sections_) t = InSections(b, t, counts[slow]);
-    for (size_t d = 0; d < counts.size(); ++d) {
-      if (d == slow) continue;
-      (*index)[d] = b.Binary(OpKind::kMod, t, counts[d]);
-      t = b.Binary(OpKind::kDiv, t, counts[d]);
-    }
-    (*index)[slow] = t;
-    if (rises)
-      (*index)[slow] =
-          b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, counts[slow], b.Int(1, kNarrow)), t);
-  }
+void PersistentGrid::FewTiles(ValueId tiles, Span at) {
+  const std::optional<Expr> n = ToExpr(fn_, tiles);
+  if (n && !n->is_const())
+    fn_.facts.push_back({Expr::Make(Expr::Op::kLt, *n, Expr::Const(int64_t{1} << 31)),
+                         "fewer than 2^31 tiles", at});
+}
 
-  // How many heads there are, how many a section has, and how many sections are as large.
-  void Heads(Builder& b, const std::vector<ValueId>& counts) {
-    auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
-    constexpr int64_t kLastSections = 4;  // that are one
-    const ValueId one = number(1), last = number(kLastSections);
-    heads_ = one;
-    for (size_t d = 0; d < counts.size(); ++d)
-      if (d != uneven_->dim) heads_ = b.Binary(OpKind::kMul, heads_, counts[d]);
-    const ValueId tiles = b.Binary(OpKind::kMax, one, counts[uneven_->dim]);
-    heads_of_section_ = b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, number(ctas_), tiles));
-    const ValueId sections = b.Binary(OpKind::kDiv, heads_, heads_of_section_);
-    equal_sections_ = b.Binary(OpKind::kSub, b.Binary(OpKind::kMax, sections, last), last);
-  }
-
-  // The tile's number where all heads are one section: t = (section · tiles + tile) · heads of the
-  // section + head becomes tile · heads + head.
-  ValueId InSections(Builder& b, ValueId t, ValueId tiles) {
-    const ValueId one = b.Int(1, kNarrow);  // says that something is positive
-    const ValueId size =
-        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kMul, heads_of_section_, tiles));
-    const ValueId section =
-        b.Binary(OpKind::kMin, b.Binary(OpKind::kDiv, t, size), equal_sections_);
-    const ValueId first = b.Binary(OpKind::kMul, section, heads_of_section_);
-    const ValueId heads =
-        b.Binary(OpKind::kMax, one,
-                 b.Value(OpKind::kSelect,
-                         {b.Cmp("lt", section, equal_sections_), heads_of_section_,
-                          b.Binary(OpKind::kSub, heads_, first)},
-                         Type::Scalar(kNarrow)));
-    const ValueId rest = b.Binary(OpKind::kSub, t, b.Binary(OpKind::kMul, first, tiles));
-    const ValueId head = b.Binary(OpKind::kAdd, first, b.Binary(OpKind::kMod, rest, heads));
-    return b.Binary(OpKind::kAdd,
-                    b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, rest, heads), heads_), head);
-  }
-
-  // Back and forth: in every other round CTA p takes what CTA ctas − 1 − p would.
-  ValueId Dealt(Builder& b, ValueId cta, ValueId t) {
-    auto number = [&](int64_t n) { return b.Int(n, fn_.type(t).dtype); };
-    const ValueId round = b.Binary(OpKind::kDiv, t, number(ctas_));
-    const ValueId odd = b.Binary(OpKind::kMod, round, number(2));
-    const ValueId forth =
-        b.Binary(OpKind::kSub, number(ctas_ - 1), b.Binary(OpKind::kMul, number(2), cta));
-    return b.Binary(OpKind::kAdd, t, b.Binary(OpKind::kMul, odd, forth));
-  }
-  // Of the last round, if it is not full, a CTA may have a part or not.
-  ValueId EndOfTurns(Builder& b, ValueId cta, ValueId tiles) {
-    const ValueId full =
-        b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, tiles, b.Int(ctas_)), b.Int(ctas_));
-    const ValueId last = Dealt(b, cta, b.Binary(OpKind::kAdd, full, cta));
-    const ValueId left = b.Binary(OpKind::kSub, tiles, last);
-    const ValueId rest = b.Binary(OpKind::kMax, b.Int(0), b.Binary(OpKind::kMin, b.Int(1), left));
-    return b.Binary(OpKind::kAdd, full, b.Binary(OpKind::kMul, rest, b.Int(ctas_)));
-  }
-
-  // Rows of a section: as many sections as come nearest to the best, equally high. Of so few
-  // columns that a round of CTAs covers them anyway, lines are as good, and no round ends inside of
-  // one.
-  ValueId EqualSections(Builder& b, const std::vector<ValueId>& counts) {
-    auto number = [&](int64_t n) { return b.Int(n, kNarrow); };
-    const ValueId one = number(1), rows = counts[0];
-    const ValueId sections =
-        b.Binary(OpKind::kMax, one,
-                 b.Binary(OpKind::kDiv, b.Binary(OpKind::kAdd, rows, number(section_rows_ / 2)),
-                          number(section_rows_)));
-    const ValueId up = b.Binary(OpKind::kAdd, rows, b.Binary(OpKind::kSub, sections, one));
-    const ValueId equal =
-        b.Binary(OpKind::kMax, one, b.Binary(OpKind::kDiv, up, sections));  // says it is positive
-    const ValueId few = b.Cmp("le", counts[1], number(ctas_ / section_rows_));
-    return b.Value(OpKind::kSelect, {few, one, equal}, Type::Scalar(kNarrow));
-  }
-
-  // t = (section · columns + column) · rows of the section + row; what is left counts the planes
-  // of the other ranges.
-  ValueId Section(Builder& b, ValueId t, const std::vector<ValueId>& counts,
-                  std::vector<ValueId>* index) {
-    ValueId plane = t;
-    if (counts.size() > 2) {
-      const ValueId size = b.Binary(OpKind::kMul, counts[0], counts[1]);
-      plane = b.Binary(OpKind::kMod, t, size);
-      t = b.Binary(OpKind::kDiv, t, size);
-    }
-    const ValueId group = section_;
-    const ValueId size = b.Binary(OpKind::kMul, group, counts[1]);
-    const ValueId base = b.Binary(OpKind::kMul, b.Binary(OpKind::kDiv, plane, size), group);
-    const ValueId rows =
-        b.Binary(OpKind::kMax, b.Int(1, kNarrow),  // says that it is positive
-                 b.Binary(OpKind::kMin, group, b.Binary(OpKind::kSub, counts[0], base)));
-    const ValueId rest = b.Binary(OpKind::kMod, plane, size);
-    (*index)[0] = b.Binary(OpKind::kAdd, base, b.Binary(OpKind::kMod, rest, rows));
-    (*index)[1] = b.Binary(OpKind::kDiv, rest, rows);
-    return t;
-  }
-
-  Function& fn_;
-  int64_t ctas_;         // that run at once; of clusters: how many of these
-  int64_t cluster_ = 1;  // CTAs of one
-  OpId grid_;
-  int64_t section_rows_ = 0;  // that are best; 0: tiles go in lines
-  ValueId section_;           // rows that sections have
-  struct Range {
-    size_t dim;
-    bool rises;  // later tiles take longer
-  };
-  std::map<ValueId, OpId> position_of_;  // loops, by their positions
-  std::optional<Range> uneven_;          // along which tiles take unequally long
-  bool in_sections_ = false;             // of heads: places along the other ranges
-  ValueId heads_, heads_of_section_, equal_sections_;
-};
-
-}  // namespace
-
-std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas) { return Persist(fn, ctas).Run(); }
-bool OrderTiles(Function& fn, int64_t ctas) { return Persist(fn, ctas).Order(); }
+std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas) {
+  return PersistentGrid(fn, ctas).Run();
+}
+bool OrderTiles(Function& fn, int64_t ctas) { return PersistentGrid(fn, ctas).Order(); }
 
 }  // namespace tilec::ir

@@ -207,15 +207,72 @@ class Pipeliner {
       if (late_.count(id)) CloneOp(b, fn_, id, map);
   }
 
+  // What one iteration hands to the next: results of the loop that stage 0 makes, and what stage 1
+  // reads of it.
+  struct Handed {
+    std::vector<size_t> early;
+    std::vector<ValueId> crossing;
+    std::vector<Type> types;
+  };
+  // Stage 0 of an iteration, and stage 1 of the one before.
+  void Steady(const Op& loop, OpId steady, const Handed& handed) {
+    const std::vector<ValueId> args = fn_.blocks[body_].args;
+    const std::vector<ValueId> yields = Yield().operands;
+    const int64_t step = loop.i("step");
+    const BlockId turn = fn_.AddBlock(steady);
+    fn_.ops[steady].regions.push_back(turn);
+    ValueMap now, old;
+    const ValueId position = fn_.AddArg(turn, Type::Scalar(DType::kI64), fn_.values[args[0]].name);
+    now[args[0]] = position;
+    size_t k = 0;
+    for (size_t i : handed.early)
+      now[args[1 + i]] = fn_.AddArg(turn, handed.types[k++], fn_.values[args[1 + i]].name);
+    for (ValueId v : handed.crossing) old[v] = fn_.AddArg(turn, handed.types[k++]);
+    Builder t(fn_, turn);
+    t.SetSpan(loop.at);
+    Stage0(t, now, true, false);
+    old[args[0]] = t.Binary(OpKind::kSub, position, t.Int(step));
+    Stage1(t, old);
+    for (size_t i = 0; i < loop.results.size(); ++i)
+      if (from_late_[i]) now[args[1 + i]] = At(old, yields[i]);
+    Stage0(t, now, false, true);
+    std::vector<ValueId> next;
+    for (size_t i : handed.early) next.push_back(At(now, yields[i]));
+    for (ValueId v : handed.crossing) next.push_back(At(now, v));
+    t.Yield(std::move(next));
+  }
+  // Stage 1 of the last iteration; returns the loop's results.
+  std::vector<ValueId> Epilogue(Builder& b, const Op& loop, OpId steady, const Handed& handed) {
+    const std::vector<ValueId> args = fn_.blocks[body_].args;
+    const std::vector<ValueId> yields = Yield().operands;
+    const ValueId lo = loop.operands[0], hi = loop.operands[1];
+    const int64_t step = loop.i("step");
+    b.SetSpan(loop.at);
+    ValueMap end;
+    const ValueId one = b.Int(1), width = b.Int(step);
+    const ValueId last =
+        b.Binary(OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), one), width);
+    end[args[0]] = b.Binary(OpKind::kAdd, lo, b.Binary(OpKind::kMul, last, width));
+    for (size_t i = 0; i < handed.crossing.size(); ++i)
+      end[handed.crossing[i]] = fn_.ops[steady].results[handed.early.size() + i];
+    Stage1(b, end);
+    std::vector<ValueId> results(loop.results.size());
+    for (size_t i = 0; i < handed.early.size(); ++i)
+      results[handed.early[i]] = fn_.ops[steady].results[i];
+    for (size_t i = 0; i < results.size(); ++i)
+      if (from_late_[i]) results[i] = At(end, yields[i]);
+    return results;
+  }
+
   void Rewrite() {
     const Op loop = fn_.ops[loop_];
     const BlockId home = loop.block;
     ops_ = fn_.blocks[body_].ops;
     const std::vector<ValueId> args = fn_.blocks[body_].args;
     const std::vector<ValueId> yields = Yield().operands;
-    const std::vector<ValueId> crossing = Crossing();
+    Handed handed;
+    handed.crossing = Crossing();
     const int64_t step = loop.i("step");
-    const Type i64 = Type::Scalar(DType::kI64);
 
     // The ops of the home block are rebuilt: before the loop, its replacement, after it.
     std::vector<OpId> before = fn_.blocks[home].ops, after;
@@ -243,58 +300,20 @@ class Pipeliner {
     for (size_t i = 0; i < loop.results.size(); ++i) map[args[1 + i]] = loop.operands[2 + i];
     Stage0(b, map, true, true);
     std::vector<ValueId> operands = {b.Binary(OpKind::kAdd, lo, b.Int(step)), hi};
-    std::vector<Type> carried;
-    std::vector<size_t> early;  // loop results made by stage 0
     for (size_t i = 0; i < loop.results.size(); ++i) {
       if (from_late_[i]) continue;
-      early.push_back(i);
+      handed.early.push_back(i);
       operands.push_back(At(map, yields[i]));
-      carried.push_back(fn_.type(loop.results[i]));
+      handed.types.push_back(fn_.type(loop.results[i]));
     }
-    for (ValueId v : crossing) {
+    for (ValueId v : handed.crossing) {
       operands.push_back(At(map, v));
-      carried.push_back(fn_.type(v));
+      handed.types.push_back(fn_.type(v));
     }
 
-    // Steady state.
-    const OpId steady = b.Add(OpKind::kFor, std::move(operands), carried, {{"step", step}});
-    const BlockId turn = fn_.AddBlock(steady);
-    fn_.ops[steady].regions.push_back(turn);
-    ValueMap now, old;
-    const ValueId position = fn_.AddArg(turn, i64, fn_.values[args[0]].name);
-    now[args[0]] = position;
-    size_t k = 0;
-    for (size_t i : early)
-      now[args[1 + i]] = fn_.AddArg(turn, carried[k++], fn_.values[args[1 + i]].name);
-    for (ValueId v : crossing) old[v] = fn_.AddArg(turn, carried[k++]);
-    Builder t(fn_, turn);
-    t.SetSpan(loop.at);
-    Stage0(t, now, true, false);
-    old[args[0]] = t.Binary(OpKind::kSub, position, t.Int(step));
-    Stage1(t, old);
-    for (size_t i = 0; i < loop.results.size(); ++i)
-      if (from_late_[i]) now[args[1 + i]] = At(old, yields[i]);
-    Stage0(t, now, false, true);
-    std::vector<ValueId> next;
-    for (size_t i : early) next.push_back(At(now, yields[i]));
-    for (ValueId v : crossing) next.push_back(At(now, v));
-    t.Yield(std::move(next));
-
-    // Epilogue: stage 1 of the last iteration.
-    b.SetSpan(loop.at);
-    ValueMap end;
-    const ValueId one = b.Int(1), width = b.Int(step);
-    const ValueId last =
-        b.Binary(OpKind::kDiv, b.Binary(OpKind::kSub, b.Binary(OpKind::kSub, hi, lo), one), width);
-    end[args[0]] = b.Binary(OpKind::kAdd, lo, b.Binary(OpKind::kMul, last, width));
-    for (size_t i = 0; i < crossing.size(); ++i)
-      end[crossing[i]] = fn_.ops[steady].results[early.size() + i];
-    Stage1(b, end);
-    std::vector<ValueId> results(loop.results.size());
-    for (size_t i = 0; i < early.size(); ++i) results[early[i]] = fn_.ops[steady].results[i];
-    for (size_t i = 0; i < results.size(); ++i)
-      if (from_late_[i]) results[i] = At(end, yields[i]);
-    b.Yield(std::move(results));
+    const OpId steady = b.Add(OpKind::kFor, std::move(operands), handed.types, {{"step", step}});
+    Steady(loop, steady, handed);
+    b.Yield(Epilogue(b, loop, steady, handed));
     b.SetBlock(otherwise);
     b.Yield(std::vector<ValueId>(loop.operands.begin() + 2, loop.operands.end()));
 

@@ -169,6 +169,41 @@ class ReductionSplit {
       for (OpId inner : fn_.blocks[region].ops) NeedOperands(inner);
   }
 
+  // By result of the loop, what the parts of all CTAs come to. What is reduced behind the loop
+  // anyway is combined then: rows in place of tiles; `replaced` is what it stands for.
+  using Starts = std::vector<std::pair<size_t, ValueId>>;  // results, and what is added behind
+  std::vector<ValueId> Combine(Builder& b, const Op& loop, ValueId z, const Starts& starts,
+                               std::vector<OpId>* tail, std::vector<ValueId>* replaced) {
+    const BlockId body = fn_.ops[grid_].regions[0];
+    std::vector<ValueId> sums;
+    *replaced = loop.results;
+    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts_, false);
+    together.merge(CombinePlaces(b, fn_, parts_, z, false));
+    for (size_t i = 0; i < loop.results.size(); ++i) {
+      if (const auto known = together.find(i); known != together.end()) {
+        sums.push_back(known->second);
+        continue;
+      }
+      const bool late = std::any_of(starts.begin(), starts.end(),
+                                    [&](const auto& start) { return start.first == i; });
+      const OpId reduce =
+          late ? OpId() : ReducedBehind(fn_, uses_, loop.results[i], parts_.kinds[i], *tail);
+      if (reduce.valid()) {
+        (*replaced)[i] = fn_.ops[reduce].results[0];
+        fn_.blocks[body].ops.push_back(reduce);
+        std::erase(*tail, reduce);
+      }
+      Type type = fn_.type((*replaced)[i]);
+      Attrs attrs = {{"kind", parts_.kinds[i]}};
+      if (slices_.count > 1)
+        type.shape[1] = slices_.width, attrs.emplace_back("slices", slices_.count);
+      sums.push_back(
+          b.Value(OpKind::kClusterReduce, {(*replaced)[i]}, std::move(type), std::move(attrs)));
+      fn_.values[sums[i]].name = fn_.values[(*replaced)[i]].name;
+    }
+    return sums;
+  }
+
   void Rewrite() {
     GuardReference(fn_, parts_);
     const BlockId body = fn_.ops[grid_].regions[0];
@@ -181,7 +216,7 @@ class ReductionSplit {
 
     // What stands before the loop, as far as it is needed there.
     const Op loop = fn_.ops[loop_];
-    std::vector<std::pair<size_t, ValueId>> starts;  // added behind the loop
+    Starts starts;  // added behind the loop
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const ValueId start = loop.operands[2 + i];
       if (parts_.kinds[i] == "add" && !IsZero(fn_, start))
@@ -207,32 +242,8 @@ class ReductionSplit {
     fn_.ops[loop_].operands = std::move(operands);
     fn_.blocks[body].ops.push_back(loop_);
 
-    // What is reduced behind the loop anyway is combined then: rows in place of tiles.
-    std::vector<ValueId> sums, replaced = loop.results;
-    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts_, false);
-    together.merge(CombinePlaces(b, fn_, parts_, z, false));
-    for (size_t i = 0; i < loop.results.size(); ++i) {
-      if (const auto known = together.find(i); known != together.end()) {
-        sums.push_back(known->second);
-        continue;
-      }
-      const bool late = std::any_of(starts.begin(), starts.end(),
-                                    [&](const auto& start) { return start.first == i; });
-      const OpId reduce =
-          late ? OpId() : ReducedBehind(fn_, uses_, loop.results[i], parts_.kinds[i], tail);
-      if (reduce.valid()) {
-        replaced[i] = fn_.ops[reduce].results[0];
-        fn_.blocks[body].ops.push_back(reduce);
-        std::erase(tail, reduce);
-      }
-      Type type = fn_.type(replaced[i]);
-      Attrs attrs = {{"kind", parts_.kinds[i]}};
-      if (slices_.count > 1)
-        type.shape[1] = slices_.width, attrs.emplace_back("slices", slices_.count);
-      sums.push_back(
-          b.Value(OpKind::kClusterReduce, {replaced[i]}, std::move(type), std::move(attrs)));
-      fn_.values[sums[i]].name = fn_.values[replaced[i]].name;
-    }
+    std::vector<ValueId> replaced;
+    std::vector<ValueId> sums = Combine(b, loop, z, starts, &tail, &replaced);
     combined_ = sums;
 
     // The rest, in one of them, or in those that have slices.

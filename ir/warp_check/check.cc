@@ -1,23 +1,24 @@
+// Is a warp program right? What no walk has to find out comes first; then walks, by what relates
+// the iterations of roles or by what roles agree on, whichever is likely to end sooner.
+//
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/warp_check/check.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
-#include "ir/warp_check/agreement.h"
+#include "ir/warp_check/agreed_walk.h"
 #include "ir/warp_check/cluster.h"
-#include "ir/warp_check/machine.h"
 #include "ir/warp_check/parts.h"
 #include "ir/warp_check/resources.h"
+#include "ir/warp_check/walk.h"
 
 namespace tilec::ir {
 
 using warp_check::Finding;
+using warp_check::Walked;
 
 namespace {
 
@@ -27,242 +28,6 @@ Reported Report(const Function& fn, const Finding& finding, DiagSink& diags) {
   for (const std::string& note : finding.notes) d.Note(note);
   d.Help("this is a mistake of the compiler; --schedule=sequential may do without it");
   return d;
-}
-
-// What was proved with iterations unrelated took less than a tenth of all ops that a proof may.
-constexpr int64_t kUnrelatedShare = 8;
-// No nest whose roles agree came near this; one that has more is given up, not walked for minutes.
-// (120'000 ops are too few: seed 16 of `nests --kind=branches` is proved by more.)
-constexpr int64_t kMostAgreedStates = 4000, kMostNestStates = 2500, kMostNestOps = 500'000;
-
-enum class Walked { kProved, kFound, kTooLarge };
-
-// Another walk begins; what all walked together is kept.
-void Restart(WarpCheckStats* stats) {
-  const int64_t walked = stats->walked;
-  *stats = {};
-  stats->walked = walked;
-}
-
-// The states met so far.
-class Seen {
- public:
-  // False: one from which whatever may fail from here fails as well was met before.
-  bool Add(warp_check::Moment moment) {
-    std::vector<warp_check::Moment>& like = all_[std::move(moment.key)];
-    const bool covered = std::any_of(like.begin(), like.end(), [&](const warp_check::Moment& old) {
-      return old.Covers(moment);
-    });
-    if (!covered) like.push_back(std::move(moment));
-    return !covered;
-  }
-
- private:
-  std::unordered_map<std::string, std::vector<warp_check::Moment>> all_;
-};
-
-// How far a walk has come: one that a limit of ops ended goes on from here with a higher one.
-struct Progress {
-  Seen seen;
-  std::vector<warp_check::State> todo;
-  int64_t states = 0;
-  bool begun = false;
-};
-
-Walked WalkOn(warp_check::Machine& machine, const WarpCheckOptions& options, WarpCheckStats* stats,
-              Progress* progress) {
-  std::vector<warp_check::State>& todo = progress->todo;
-  if (!progress->begun) todo.push_back(machine.Begin());
-  progress->begun = true;
-  const int64_t all = stats->walked - machine.ops();
-  stats->states += progress->states;
-  while (!todo.empty()) {
-    warp_check::State state = std::move(todo.back());
-    todo.pop_back();
-    while (true) {
-      const bool good = machine.Settle(state);
-      stats->walked = all + machine.ops();
-      if (!good) return Walked::kFound;
-      stats->ops = machine.ops();
-      if (stats->ops > machine.ops_limit || progress->states > options.max_states) {
-        todo.push_back(std::move(state));
-        return Walked::kTooLarge;
-      }
-      if (machine.AllEnded(state)) {
-        if (!machine.CheckEnd(state)) return Walked::kFound;
-        break;
-      }
-      const int role = machine.Asking(state);
-      if (role < 0) {
-        machine.ReportDeadlock(state);
-        return Walked::kFound;
-      }
-      if (!progress->seen.Add(machine.Key(state))) break;
-      ++stats->states;
-      ++progress->states;
-      // Where used slots stand for those that are not, what fills them is walked first.
-      const bool last = machine.TellsApart();
-      warp_check::State other = state;
-      machine.Answer(other, role, !last);
-      todo.push_back(std::move(other));
-      machine.Answer(state, role, last);
-    }
-  }
-  return Walked::kProved;
-}
-
-Walked WalkAll(warp_check::Machine& machine, const WarpCheckOptions& options,
-               WarpCheckStats* stats) {
-  Progress progress;
-  return WalkOn(machine, options, stats, &progress);
-}
-
-constexpr int kNestDepth = 2;  // WarpCheckOptions::agree_depth where CTAs do not stay
-
-// One walk with what the roles agree on and nothing else: a few hundred states for a right nest.
-struct AgreedWalk {
-  AgreedWalk(const warp_check::Program& program, bool tell_apart, bool by_place)
-      : aside(tell_apart && program.LiesOverRings()
-                  ? std::make_unique<warp_check::Program>(program.fn, true)
-                  : nullptr),
-        agreement(aside ? *aside : program, by_place),
-        machine(aside ? *aside : program, constants) {
-    machine.agreed = &agreement;
-    apart = (tell_apart && machine.TellApart()) || aside;
-  }
-  // With these limits, from where it stands.
-  Walked On(const WarpCheckOptions& options, WarpCheckStats* stats) {
-    if (ended && !Cut()) return *ended;
-    machine.ops_limit = std::min(options.max_ops, kMostNestOps);
-    WarpCheckOptions limits = options;
-    limits.max_states = std::min(options.max_states, kMostAgreedStates);
-    ended = WalkOn(machine, limits, stats, &progress);
-    return *ended;
-  }
-  // It came to its limit of ops, so with more of them it may end otherwise.
-  bool Cut() const { return ended == Walked::kTooLarge && machine.ops() > machine.ops_limit; }
-
-  const std::unique_ptr<const warp_check::Program> aside;
-  const warp_check::Agreement agreement;
-  warp_check::Terms constants;
-  warp_check::Machine machine;
-  Progress progress;
-  bool apart = false;
-  std::optional<Walked> ended;  // of the last limits
-};
-
-// What was walked of one program so far, by whether slots are told apart and lists by place.
-using AgreedWalks = std::map<std::pair<bool, bool>, std::unique_ptr<AgreedWalk>>;
-
-// What two loops one after the other have in common is forgotten where the walk has no end with it.
-// Slots are taken to be apart first (apart.cc); if that is no proof, they are not. `cut`: some walk
-// came to its limit of ops; asked again with more, it goes on.
-Walked WalkAgreed(const warp_check::Program& program, const WarpCheckOptions& options,
-                  WarpCheckStats* stats, AgreedWalks* walks, bool* cut, bool by_place = false,
-                  bool may_tell_apart = true) {
-  // (Which persistent CTAs stay was chosen by measuring what was proved without.)
-  const bool tell_apart = may_tell_apart && options.apart && options.agree_depth <= kNestDepth;
-  std::unique_ptr<AgreedWalk>& walk = (*walks)[{tell_apart, by_place}];
-  if (!walk) walk = std::make_unique<AgreedWalk>(program, tell_apart, by_place);
-  const Walked walked = walk->On(options, stats);
-  if (walked == Walked::kProved) {
-    stats->uses = walk->machine.uses();
-    return walked;
-  }
-  Restart(stats);
-  *cut = *cut || walk->Cut();
-  if (walk->apart && walked == Walked::kFound)
-    return WalkAgreed(program, options, stats, walks, cut, by_place, false);
-  const bool again = walked == Walked::kTooLarge && walk->agreement.in_sequence && !by_place;
-  return again ? WalkAgreed(program, options, stats, walks, cut, true) : walked;
-}
-
-// One program, with what is forgotten of lonely branches first, then without; if that is no proof,
-// with what is forgotten of how iterations are related; if that has no end, of carried scalars.
-Walked WalkRelated(const warp_check::Program& program, const WarpCheckOptions& options,
-                   WarpCheckStats* stats, std::optional<Finding>* finding) {
-  warp_check::Terms terms;
-  warp_check::Machine machine(program, terms);
-  machine.ops_limit = options.max_ops;
-  const bool forgets = program.nests && !program.lonely.empty();
-  std::optional<Finding> first;  // before iterations were taken to be unrelated
-  std::optional<Finding> early;  // before more iterations were told apart
-  machine.forget = forgets;
-  while (true) {
-    machine.learned = false;
-    Walked walked = WalkAll(machine, options, stats);
-    if (machine.learned && walked != Walked::kTooLarge) {
-      machine.ForgetFinding();
-      continue;
-    }
-    // More states are told apart without it. (None of fifteen programs was proved then.)
-    if (machine.forget && walked == Walked::kTooLarge && !options.widen) return walked;
-    if (machine.forget && walked != Walked::kProved) {
-      machine.forget = machine.none_fits = false;
-      machine.ForgetUses();  // some were of branches that exclude each other
-      machine.ForgetFinding();
-      Restart(stats);
-      continue;
-    }
-    if (walked == Walked::kFound && !machine.late && !machine.widen && !machine.unrelated &&
-        machine.MetLate()) {
-      early = machine.finding();
-      machine.late = true;
-      machine.forget = forgets;
-      machine.ForgetUses();
-      machine.ForgetFinding();
-      machine.ops_limit = machine.ops() + options.max_ops;
-      Restart(stats);
-      continue;
-    }
-    if (walked == Walked::kTooLarge && early && !machine.widen && !machine.unrelated) {
-      stats->uses = machine.uses();
-      *finding = early;
-      return Walked::kFound;
-    }
-    if (walked != Walked::kProved && !machine.widen && !machine.unrelated && options.widen &&
-        machine.MetRelated()) {
-      first = machine.finding();
-      machine.unrelated = true;
-      machine.forget = forgets;
-      machine.none_fits = false;
-      machine.ForgetUses();
-      machine.ForgetFinding();
-      machine.ops_limit = machine.ops() + options.max_ops / kUnrelatedShare;
-      Restart(stats);
-      continue;
-    }
-    if (machine.unrelated && walked != Walked::kProved) {
-      machine.unrelated = false;
-      machine.ForgetFinding();
-      // What relates iterations was not needed to go wrong.
-      if (first) {
-        stats->uses = machine.uses();
-        *finding = first;
-        return Walked::kFound;
-      }
-      walked = Walked::kTooLarge;
-    }
-    if (walked == Walked::kTooLarge && !machine.widen && options.widen) {
-      machine.widen = true;
-      machine.forget = forgets;
-      machine.none_fits = false;
-      machine.ForgetUses();
-      machine.ops_limit = machine.ops() + options.max_ops;
-      Restart(stats);
-      continue;
-    }
-    if (walked == Walked::kProved && !machine.none_fits && machine.AskedFarOff()) {
-      machine.none_fits = true;
-      machine.ops_limit = machine.ops() + options.max_ops;
-      continue;
-    }
-    stats->uses = machine.uses();
-    // Roles that forget what they agreed on may seem to hang: that is no finding.
-    if (machine.widen && walked == Walked::kFound) return Walked::kTooLarge;
-    *finding = machine.finding();
-    return walked;
-  }
 }
 
 // Slots that products by barrier read are not simplified (key.cc), so such nests are walked, unless
@@ -276,8 +41,8 @@ bool AsksAgreement(const warp_check::Program& program, const WarpCheckOptions& o
 WarpCheckOptions LimitsOf(const warp_check::Program& program, const WarpCheckOptions& options) {
   WarpCheckOptions limits = options;
   if (!AsksAgreement(program, options)) return limits;
-  limits.max_ops = std::min(options.max_ops, kMostNestOps);
-  limits.max_states = std::min(options.max_states, kMostNestStates);
+  limits.max_ops = std::min(options.max_ops, warp_check::kMostNestOps);
+  limits.max_states = std::min(options.max_states, warp_check::kMostNestStates);
   return limits;
 }
 
@@ -310,25 +75,25 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   const WarpCheckOptions limits = LimitsOf(program, options);
   // What has no end may be short for who forgets what iterations have to do with each other: one
   // role agrees with itself. Where answers add up it is tried first.
-  const bool may_agree = program.tensor_columns.empty() && options.agree_depth <= kNestDepth;
+  const bool may_agree =
+      program.tensor_columns.empty() && options.agree_depth <= warp_check::kNestDepth;
   const bool asked = AsksAgreement(program, options) ||
                      (may_agree && WaitsUnderBranch(program.fn, program.fn.body));
   // What either proves is proved. A short try of agreement comes before what relates iterations, a
   // long one behind it.
   Walked agreed = Walked::kTooLarge;
-  AgreedWalks walks;
-  bool cut = false;
+  warp_check::AgreedWalks walks(program);
   if (asked) {
     WarpCheckOptions few = options;
     few.max_ops = std::min(options.max_ops, options.first_agreed_ops);
-    agreed = WalkAgreed(program, few, stats, &walks, &cut);
+    agreed = walks.Walk(few, stats);
   }
   if (agreed == Walked::kProved) return agreed;
-  const Walked walked = WalkRelated(program, limits, stats, finding);
-  if (cut && walked != Walked::kProved) {
+  const Walked walked = warp_check::WalkRelated(program, limits, stats, finding);
+  if (walks.cut() && walked != Walked::kProved) {
     WarpCheckStats related = *stats;
-    Restart(stats);
-    agreed = WalkAgreed(program, options, stats, &walks, &cut);
+    warp_check::Restart(stats);
+    agreed = walks.Walk(options, stats);
     if (agreed == Walked::kProved) {
       finding->reset();
       return agreed;
@@ -347,10 +112,10 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
   // What a `while` carries has a name in its own role only, so that roles that count alike seem to
   // end at different turns.
   const bool apart_only = walked == Walked::kFound && !asked && CountsInWhiles(program);
-  const bool last_resort = options.agree_depth <= kNestDepth;
+  const bool last_resort = options.agree_depth <= warp_check::kNestDepth;
   if (!apart_only && (walked != Walked::kTooLarge || asked || !last_resort)) return walked;
   WarpCheckStats first = *stats;
-  if (WalkAgreed(program, options, stats, &walks, &cut) == Walked::kProved) {
+  if (walks.Walk(options, stats) == Walked::kProved) {
     finding->reset();
     return Walked::kProved;
   }
@@ -377,10 +142,6 @@ std::vector<WarpOpUse> UsesOf(const Function& fn, const warp_check::OneCta& one,
   }
   return out;
 }
-
-}  // namespace
-
-namespace {
 
 // What no walk has to find out.
 std::optional<Finding> CheckForm(const Function& fn, const warp_check::Program& program,

@@ -35,6 +35,8 @@ inline constexpr int64_t kLargestCarried = 256;
 inline constexpr int64_t kFarOff = int64_t{1} << 30;
 // Trip counts up to this are walked as they are.
 inline constexpr int64_t kShortLoop = 32;
+// In the `extra` of a comparison: it is one of floating-point numbers, which nobody looks into.
+inline constexpr int64_t kFloatCompare = int64_t{1} << 32;
 
 enum class Step : uint8_t { kDone, kBlocked, kAsks, kEnded, kFailed };
 
@@ -150,6 +152,8 @@ class Machine {
   Clock Told();
   void Tick();
   void Trace(OpId id);
+
+  // findings.cc
   Step Fail(const DiagDef& def, const Op& op, std::string message);
   std::string OpName(OpId id) const;
   std::string RoleOf(int component) const;
@@ -159,24 +163,29 @@ class Machine {
   void Remember(std::vector<std::pair<int32_t, OpId>>& marks, OpId id);
   void OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from, int32_t to);
 
-  // control.cc
   void FindLastUses();
   bool Ahead(const State& state, int role, int other) const;
   void StartRole(int role);
   bool RunRole(int role);
   Step StepRole();
   Step RunOp(OpId id);
+
+  // control.cc
   Step Enter(OpId id);
   Step LoopHead();
   Step LeaveBlock();
   void Push(OpId op, int region, Who who);
   void Forget(BlockId block);
   void Pass(ValueId from, ValueId to);
-  Scalar Get(ValueId v);
-  void Evaluate(OpId id);
   bool Increments(const Frame& f, int32_t value) const;  // it is `c + k` in every iteration
   std::optional<Scalar> Handed(const Frame& f, int32_t to, const Scalar& s, bool again, bool moved);
   Scalar CarriedAs(const Frame& f, int32_t value, const Scalar& now);  // carried.cc
+
+  // evaluate.cc
+  Scalar Get(ValueId v);
+  void Evaluate(OpId id);
+
+  // decisions.cc
   int Decide(const Scalar& condition);
   const std::vector<int64_t>& Shape(int32_t form) const;
   int32_t ShapeNumber(int32_t form) const;
@@ -206,8 +215,11 @@ class Machine {
   bool AheadAgreed(const State& state, int role, int other) const;
 
   // memory.cc
-  bool Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
-              bool write, const Record& how);
+  struct Extent {  // bytes of shared memory, or columns of tensor memory
+    int64_t first, count;
+  };
+  bool Access(OpId id, ValueId buffer, const Extent& bytes, Proxy proxy, bool write,
+              const Record& how);
   bool TakesTurns(OpId id);
   bool AccessUnder(const Op& op, OpId id, ValueId buffer, Proxy proxy, bool write,
                    const Record& how);
@@ -271,14 +283,14 @@ class Machine {
   void FenceTensorMemory(bool after);
   int32_t NumberOf(ColumnTile tile, int64_t offset);
   enum class Reads : uint8_t { kNo, kYes };  // a write, what is there
-  bool AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write, int32_t tile,
+  bool AccessColumns(OpId id, const Extent& columns, Proxy proxy, bool write, int32_t tile,
                      Reads before = Reads::kNo);
   bool KnownInTensorMemory(const Record& r, OpId id, int64_t column) const;
 
-  // key.cc
+  // key.h and the files that it names; naming.h
   struct Naming;
   struct Turning;
-  struct Writer;
+  class Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
   bool Dead(const Role& r, ValueId v) const;

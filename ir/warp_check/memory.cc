@@ -61,15 +61,16 @@ bool Machine::AccessBuffer(OpId id, ValueId buffer, ValueId slot, Proxy proxy, b
   int64_t number = 0;
   if (!SlotNumber(op, slot, it->second.depth, &number)) return false;
   const int64_t begin = it->second.offset + number * it->second.slot_bytes;
-  return Access(op, id, buffer, begin, begin + it->second.slot_bytes, proxy, write, how);
+  return Access(id, buffer, {begin, it->second.slot_bytes}, proxy, write, how);
 }
 
 // One access by the executing threads: everything it conflicts with must be known to be done, and
 // ordinary accesses before asynchronous ones fenced. Then it is remembered in place of what it
 // follows: whoever knows this one is done knows the same of those.
-bool Machine::Access(const Op& op, OpId id, ValueId buffer, int64_t begin, int64_t end, Proxy proxy,
-                     bool write, const Record& how) {
-  const auto [first, last] = p_.RegionsOf(begin, end);
+bool Machine::Access(OpId id, ValueId buffer, const Extent& bytes, Proxy proxy, bool write,
+                     const Record& how) {
+  const Op& op = fn_.ops[id];
+  const auto [first, last] = p_.RegionsOf(bytes.first, bytes.first + bytes.count);
   for (int i = first; i < last; ++i) {
     if (!write && !s_->regions[static_cast<size_t>(i)].written &&
         (!buffer.valid() || p_.FilledThrough(buffer, i))) {
@@ -214,7 +215,7 @@ bool Machine::Scratch(OpId id) {
     Remember(me().syncs, id);
     Tick();
   }
-  if (!Access(op, id, {}, begin, begin + bytes, Proxy::kGeneric, true, {})) return false;
+  if (!Access(id, {}, {begin, bytes}, Proxy::kGeneric, true, {})) return false;
   if (SharesBarrier(op)) return true;
   SyncRole();
   Remember(me().syncs, id);
@@ -227,7 +228,7 @@ bool Machine::Scratch(OpId id) {
   return std::all_of(first, end, [&](OpId one) {
     const Op& reads = fn_.ops[one];
     const int64_t at = reads.i("scratch");
-    return Access(reads, one, {}, at, at + ScratchBytesOf(fn_, reads), Proxy::kGeneric, false, {});
+    return Access(one, {}, {at, ScratchBytesOf(fn_, reads)}, Proxy::kGeneric, false, {});
   });
 }
 
@@ -253,7 +254,7 @@ Step Machine::CopyIn(OpId id) {
   Record how;
   how.slot = barrier;
   how.phase = b.phase;
-  if (!Access(op, id, op.operands[0], begin, begin + p_.BoxBytes(op), Proxy::kCopyIn, true, how))
+  if (!Access(id, op.operands[0], {begin, p_.BoxBytes(op)}, Proxy::kCopyIn, true, how))
     return Step::kFailed;
   b.delivered += p_.BoxBytes(op);
   if (trace) b.filling.push_back(static_cast<int>(trace->size()) - 1);
@@ -304,8 +305,7 @@ Step Machine::CopyOut(OpId id) {
   Record how;
   how.flight = me().ids++;
   me().bulk.push_back({how.flight, -1});
-  return Access(op, id, op.operands[0], begin, begin + p_.CopiedBytes(op), Proxy::kCopyOut, false,
-                how)
+  return Access(id, op.operands[0], {begin, p_.CopiedBytes(op)}, Proxy::kCopyOut, false, how)
              ? Step::kDone
              : Step::kFailed;
 }

@@ -51,10 +51,11 @@ int32_t Machine::NumberOf(ColumnTile tile, int64_t offset) {
   return column_tiles_.try_emplace(tile, static_cast<int32_t>(column_tiles_.size())).first->second;
 }
 
-// Columns [first, first + count), by the executing threads. Columns are read as they were written:
+// Columns, by the executing threads. Columns are read as they were written:
 // the same tile, and so the same place in it. A product that adds reads, too.
-bool Machine::AccessColumns(OpId id, int64_t first, int64_t count, Proxy proxy, bool write,
-                            int32_t tile, Reads before) {
+bool Machine::AccessColumns(OpId id, const Extent& columns, Proxy proxy, bool write, int32_t tile,
+                            Reads before) {
+  const auto& [first, count] = columns;
   const Op& op = fn_.ops[id];
   const TensorBase base = TensorBaseOf(fn_, op);
   const int64_t allocated = fn_.ops[base.allocation].i("columns");
@@ -127,16 +128,16 @@ Step Machine::IssueByBarrier(OpId id) {
   const Reads adds = adding.constant() && adding.add != 0 ? Reads::kYes : Reads::kNo;
   const int64_t cta = FirstColumnOf(fn_, TensorBaseOf(fn_, op));
   for (const auto& [first, end] : ScaleColumnsOf(fn_, op))
-    if (!AccessColumns(id, first, end - first, Proxy::kTensorProduct, false,
+    if (!AccessColumns(id, {first, end - first}, Proxy::kTensorProduct, false,
                        NumberOf(ScalesFrom(first), cta)))
       return Step::kFailed;
   const bool ok =
       (left >= 0
-           ? AccessColumns(id, left, TensorOperandColumns(m, op.i("k_begin") + op.i("k")),
+           ? AccessColumns(id, {left, TensorOperandColumns(m, op.i("k_begin") + op.i("k"))},
                            Proxy::kTensorProduct, false, NumberOf(LeftOfProduct(op), cta))
            : AccessBuffer(id, op.operands[1], op.operands[3], Proxy::kTensorProduct, false)) &&
       AccessBuffer(id, op.operands[2], op.operands[4], Proxy::kTensorProduct, false) &&
-      AccessColumns(id, column + offset, TensorColumns(m, op.i("n")), Proxy::kTensorProduct, true,
+      AccessColumns(id, {column + offset, TensorColumns(m, op.i("n"))}, Proxy::kTensorProduct, true,
                     NumberOf(SumOfProduct(op), cta + offset), adds);
   return ok ? Step::kDone : Step::kFailed;
 }
@@ -181,7 +182,7 @@ Step Machine::AccessByThreads(OpId id) {
       NumberOf(TileByThreads(fn_, op), FirstColumnOf(fn_, TensorBaseOf(fn_, op)) + offset);
   for (const auto& [first, end] :
        TensorColumnsOf(fn_, op, p_.roles[static_cast<size_t>(role_)].warps))
-    if (!AccessColumns(id, first + offset, end - first, Proxy::kTensorAccess, write, tile))
+    if (!AccessColumns(id, {first + offset, end - first}, Proxy::kTensorAccess, write, tile))
       return Step::kFailed;
   return Step::kDone;
 }

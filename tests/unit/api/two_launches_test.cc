@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -177,6 +178,17 @@ TEST_F(DividedImageTest, WhatHasNoLongLoopStaysAsItIs) {
   EXPECT_FALSE(Image(Of({}), "solve:split=16"));
   ASSERT_FALSE(diags_.all().empty());
   EXPECT_EQ(diags_.all().back().def->code, "R603");
+}
+
+// Rows that cannot be packed are said beside it.
+TEST_F(DividedImageTest, RowsThatCannotBePackedAreSaid) {
+  Load("std/matmul.tile", "gemm");
+  EXPECT_TRUE(Image(Of({}), "solve:pack=4:split=16"));
+  const std::vector<Diagnostic>& said = diags_.all();
+  EXPECT_EQ(std::count_if(said.begin(), said.end(),
+                          [](const Diagnostic& d) { return d.def->code == std::string("R616"); }),
+            1)
+      << RenderAll(diags_, loaded_.sources);
 }
 
 // One query of one head has a tile: a cluster of eight leaves 124 multiprocessors idle.
