@@ -12,6 +12,7 @@
 #include "ir/loop_plan.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/turns.h"
+#include "ir/lower/waits.h"
 #include "ir/operand_reads.h"
 #include "ir/pass_tiles.h"
 #include "ir/pipeline_loop.h"
@@ -292,6 +293,7 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
+  c.unpack = ir::CtasWanted(c.fn, target) > 1;
   const std::function<bool(OpId)> has_ring = RingsOf(c.fn, tiles);
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;

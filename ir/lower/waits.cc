@@ -143,6 +143,8 @@ int64_t CtasWanted(const Function& fn, const Target& target) {
   bool made = false, loops = false;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
+    // CTAs that divide a tile do so because there are fewer tiles than SMs.
+    if (op.kind == OpKind::kParallel && op.i("cluster", 1) > 1) return 1;
     if (op.kind == OpKind::kDot) {
       if (!IsOnUnit(fn, op, target)) return 1;
       made = made || DecodedByThreads(fn, op.operands[0]);
