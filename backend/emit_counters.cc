@@ -103,7 +103,7 @@ Result<void> Emitter::AddCounters(const ir::Op& loop) {
       llvm::Value* number = b_.CreateAdd(role_.thread, I32(at));
       llvm::Value* to =
           b_.CreateAdd(address, b_.CreateMul(b_.CreateZExt(number, b_.getInt64Ty()), stride));
-      TRY_VOID(AtomicOne(op, d, count, to, 0, some));
+      TRY_VOID(AtomicOne(op, d, count, {to, 0, some}));
     }
   }
   return Done();

@@ -1,5 +1,6 @@
-// Tensors in global memory, accessed by threads. Every access is predicated: elements outside the
-// tensor (or, for stores, past the end of a range) are filled or skipped.
+// Tensors in global memory, loaded and stored by threads (atomics: emit_atomic.cc). Every access is
+// predicated: elements outside the tensor (or, for stores, past the end of a range) are filled or
+// skipped.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
@@ -278,167 +279,6 @@ Result<void> Emitter::EmitGStore(const ir::Op& op) {
   return Done();
 }
 
-// `found`, if given, receives what was there, 0 where nothing is done.
-Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value, llvm::Value* address,
-                                int64_t offset, llvm::Value* predicate, llvm::Value** found) {
-  if (found) *found = Zero(d);
-  if (predicate == b_.getFalse()) return Done();
-  const std::string& kind = op.s("kind");
-  const int size = ir::ByteSize(d);
-  const bool bitwise = kind == "and" || kind == "or" || kind == "xor";
-  const bool minmax = kind == "min" || kind == "max";
-  auto refuse = [&] {
-    return diags_.Report(kUnsupportedAtomic, op.at, kind, ir::Spelling(d), options_.target);
-  };
-  const auto fetch = [&](const std::string& what, const std::string& type, char letter,
-                         llvm::Value* v, llvm::Value* when) {
-    std::vector<llvm::Value*> args = {address, I64(offset), v};
-    std::string constraints = std::string("=") + letter + ",l,n," + letter;
-    if (when) {
-      args.insert(args.end(), {when, llvm::Constant::getNullValue(v->getType())});
-      constraints += ",b,0";
-    }
-    *found = CallPtx(b_, PtxInst::kAtomGlobal,
-                     {{"p", when ? "@$4 " : ""},
-                      {"op", what},
-                      {"t", type},
-                      {"old", "$0"},
-                      {"ops", "$3"},
-                      {"a", "$1"},
-                      {"o", "$2"}},
-                     constraints, args)[0];
-  };
-  auto emit = [&](const std::string& what, const std::string& type, char letter, llvm::Value* v,
-                  llvm::Value* when) {
-    std::vector<llvm::Value*> args = {address, I64(offset), v};
-    std::string constraints = std::string("l,n,") + letter;
-    if (found) return fetch(what, type, letter, v, when);
-    if (when) args.push_back(when), constraints += ",b";
-    CallPtx(b_, PtxInst::kRedGlobal,
-            {{"p", when ? "@$3 " : ""},
-             {"op", what},
-             {"t", type},
-             {"ops", "$2"},
-             {"a", "$0"},
-             {"o", "$1"}},
-            constraints, args);
-  };
-  if (ir::IsFloat(d)) {
-    if (kind == "add") {
-      switch (d) {
-        case DType::kF16: emit("add.noftz", "f16", 'h', value, predicate); return Done();
-        case DType::kBF16:
-          if (!options_.machine->Has("bf16_atomics")) {
-            llvm::Value* old = AddBf16(b_.CreateAdd(address, I64(offset)), value, predicate);
-            if (found) *found = old;
-            return Done();
-          }
-          emit("add.noftz", "bf16", 'h', value, predicate);
-          return Done();
-        case DType::kF32:
-        case DType::kTF32: emit("add", "f32", 'f', value, predicate); return Done();
-        case DType::kF64: emit("add", "f64", 'd', value, predicate); return Done();
-        default: return refuse();
-      }
-    }
-    if (!minmax || size != 4 || found) return refuse();
-    // The order of non-negative floats is that of their bits, of negative ones the reverse as
-    // unsigned; NaN takes no part.
-    llvm::Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
-    llvm::Value* ordered = b_.CreateFCmpORD(value, value);
-    llvm::Value* negative = b_.CreateICmpSLT(bits, I32(0));
-    llvm::Value* when = And(predicate, ordered);
-    const bool max = kind == "max";
-    emit(max ? "max" : "min", "s32", 'r', bits, And(when, b_.CreateNot(negative)));
-    emit(max ? "min" : "max", "u32", 'r', bits, And(when, negative));
-    return Done();
-  }
-  if (size < 4 || d == DType::kBool) return refuse();
-  const char letter = size == 8 ? 'l' : 'r';
-  const std::string bits = std::to_string(8 * size);
-  if (bitwise)
-    emit(kind, "b" + bits, letter, value, predicate);
-  else if (kind == "add")
-    emit("add", "u" + bits, letter, value, predicate);
-  else if (minmax)
-    emit(kind, (ir::IsSigned(d) ? "s" : "u") + bits, letter, value, predicate);
-  else
-    return refuse();
-  return Done();
-}
-
-namespace {
-
-// Sums of f32 that lie in a row go together, where the machine adds vectors.
-void AddTogether(llvm::IRBuilder<>& b, llvm::Value* address, int64_t offset, llvm::Value* predicate,
-                 const std::vector<llvm::Value*>& values) {
-  const size_t n = values.size();
-  std::vector<llvm::Value*> args = {address, b.getInt64(static_cast<uint64_t>(offset))};
-  args.insert(args.end(), values.begin(), values.end());
-  std::string constraints = "l,n", registers;
-  for (size_t i = 0; i < n; ++i) {
-    constraints += ",f";
-    registers += (i ? ",$" : "$") + std::to_string(i + 2);
-  }
-  if (predicate) args.push_back(predicate), constraints += ",b";
-  CallPtx(b, PtxInst::kRedGlobal,
-          {{"p", predicate ? "@$" + std::to_string(n + 2) + " " : ""},
-           {"op", "add.v" + std::to_string(n)},
-           {"t", "f32"},
-           {"ops", "{" + registers + "}"},
-           {"a", "$0"},
-           {"o", "$1"}},
-          constraints, args);
-}
-
-}  // namespace
-
-Result<void> Emitter::EmitGAtomic(const ir::Op& op) {
-  if (op.results.empty() && op.attr("scratch")) {
-    EmitCounted(op);
-    return Done();
-  }
-  const ir::ValueId tile = op.operands[1];
-  const ir::Type& type = fn_.type(tile);
-  Access access = MakeAccess(op, tile, 2, true);
-  const Regs& regs = Get(tile);
-  access.always = And(access.always, Part(type.layout).first_replica);
-  const bool together = op.i("vector", 1) > 1 && op.s("kind") == "add" &&
-                        type.dtype == DType::kF32 && options_.machine->Has("vector_atomics");
-  Regs found(op.results.empty() ? 0 : regs.size());
-  for (const std::vector<int>& group : VectorsOf(fn_.layouts[type.layout], type.shape,
-                                                 together ? op.i("vector") : 1, sizeof(float))) {
-    const auto [address, offset, predicate] = PlaceOf(access, tile, group[0]);
-    const auto value = [&](int r) { return regs[static_cast<size_t>(r)]; };
-    if (group.size() == 1) {
-      TRY_VOID(AtomicOne(op, type.dtype, value(group[0]), address, offset, predicate,
-                         found.empty() ? nullptr : &found[static_cast<size_t>(group[0])]));
-    } else if (predicate != b_.getFalse()) {
-      Regs values;
-      for (int r : group) values.push_back(value(r));
-      AddTogether(b_, address, offset, predicate, values);
-    }
-  }
-  if (found.empty()) return Done();
-  Set(op.results[0], std::move(found));
-  if (op.i("scratch") >= 0) ShareReplicas(op.results[0], op.i("scratch"));
-  return Done();
-}
-
-// What the first replica of each element has becomes that of all, through shared memory.
-void Emitter::ShareReplicas(ir::ValueId tile, int64_t scratch) {
-  const ir::Type& type = fn_.type(tile);
-  PanelView view;
-  view.base = SmemAddress(scratch);
-  view.element_bytes = ir::ByteSize(type.dtype);
-  view.panel_cols = int64_t{1} << 30;  // one panel
-  view.pitch = ir::ConvertScratchTile(type).pitch;
-  RoleBarrier();
-  StoreTile(tile, view, false);
-  RoleBarrier();
-  Set(tile, LoadTile(type, type.layout, view, false));
-}
-
 Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
   loads_ = LoadInst(op);
   const bool load = op.kind == OpKind::kGLoadScalar;
@@ -463,9 +303,9 @@ Result<void> Emitter::EmitScalarAccess(const ir::Op& op) {
     StoreGlobal(address, 0, inside, {Scalar(op.operands[1])}, d);
     return Done();
   }
-  if (op.results.empty()) return AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside);
+  if (op.results.empty()) return AtomicOne(op, d, Scalar(op.operands[1]), {address, 0, inside});
   llvm::Value* found = nullptr;
-  TRY_VOID(AtomicOne(op, d, Scalar(op.operands[1]), address, 0, inside, &found));
+  TRY_VOID(AtomicOne(op, d, Scalar(op.operands[1]), {address, 0, inside}, &found));
   llvm::Value* place = SmemAddress(op.i("scratch"));
   RoleBarrier();
   StoreGlobal(place, 0, Elected(), {found}, d, PtxInst::kStShared);

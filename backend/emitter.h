@@ -100,7 +100,7 @@ class Emitter {
   KernelImage& image() { return image_; }
 
  private:
-  // emit_function.cc: signature, roles, control flow, dispatch
+  // emit_signature.cc, emit_function.cc: entry, how a grid begins, dispatch
   void CollectUses();
   void BuildSignature();
   void Declare();
@@ -108,8 +108,17 @@ class Emitter {
   Result<void> EmitBody();
   Result<void> EmitBlock(ir::BlockId block);  // up to its yield
   Result<void> EmitOp(ir::OpId id);
+  Result<void> EmitAssert(const ir::Op& op);
+  void BeginBesideOthers();
+  void AwaitGridBefore();
+  llvm::BasicBlock* NewBlock(const char* name);
+  // emit_roles.cc
   Result<void> EmitRoles(const std::vector<ir::OpId>& roles);
-  Result<void> EmitRoleRegion(const ir::Op& op);
+  Result<void> EmitRole(const ir::Op& op, const RoleState& outer, std::vector<int>* taken);
+  Result<void> EmitElect(const ir::Op& op);
+  RoleState NewRole(int first_warp, int warps, int barrier);
+  // emit_control.cc, emit_uniform.cc, emit_counters.cc
+  std::vector<ir::ValueId> Yields(ir::BlockId block) const;
   Result<void> EmitFor(const ir::Op& op);
   Result<void> EmitForLoop(const ir::Op& op);
   bool InitialUnread(const ir::Op& loop, size_t carried) const;
@@ -121,11 +130,6 @@ class Emitter {
   Result<void> EmitWhile(const ir::Op& op);
   void KeepInArm(ir::BlockId arm);
   Result<void> EmitIf(const ir::Op& op);
-  Result<void> EmitElect(const ir::Op& op);
-  Result<void> EmitAssert(const ir::Op& op);
-  std::vector<ir::ValueId> Yields(ir::BlockId block) const;
-  RoleState NewRole(int first_warp, int warps, int barrier);
-  llvm::BasicBlock* NewBlock(const char* name);
 
   // emit_values.cc: types, packing, layouts
   llvm::Type* ElementType(ir::DType d);
@@ -159,10 +163,17 @@ class Emitter {
   std::optional<int64_t> AtMost(ir::ValueId v, int depth = 0) const;
   bool IsNarrow(const ir::Op& loop) const;
 
+  // emit_integers.cc
+  void EmitIntegers(const ir::Op& op);
+  bool IsCount(ir::ValueId v) const;
+  bool ShiftsWithin(const ir::Op& op) const;
+  llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
+  llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // emit_elementwise.cc, emit_cast.cc, emit_math.cc
   Result<void> EmitConstant(const ir::Op& op);
   llvm::Value* ScaledSum(llvm::Value* scaled, llvm::Value* sum);
   Result<void> EmitElementwise(const ir::Op& op);
+  Result<void> EmitFloats(const ir::Op& op);
   llvm::Value* ConstantOf(ir::DType d, const ir::AttrValue& value);
   Regs ToF32(const Regs& a, ir::DType d);
   Regs FromF32(const Regs& a, ir::DType d);
@@ -173,14 +184,10 @@ class Emitter {
   llvm::Value* CastOne(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* FloatToInt(llvm::Value* a, ir::DType from, ir::DType to);
   llvm::Value* OddRounded(llvm::Value* a, ir::DType from);
-  bool IsCount(ir::ValueId v) const;
-  bool ShiftsWithin(const ir::Op& op) const;
-  llvm::Value* IntBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y, ir::DType d);
   llvm::Value* FloatBinary(ir::OpKind kind, llvm::Value* x, llvm::Value* y);
   Regs InPairs(ir::OpKind kind, const Regs& x, const Regs& y, ir::DType d);
   Regs Quotients(const Regs& x, const Regs& y);
   Regs OrdinaryQuotients(const Regs& x, const Regs& y);
-  llvm::Value* IntUnary(ir::OpKind kind, llvm::Value* x, ir::DType d);
   // nullptr: no such function for f64.
   bool RoundedAway(ir::ValueId v) const;
   llvm::Value* FloatUnary(ir::OpKind kind, llvm::Value* x, bool f64);
@@ -193,7 +200,7 @@ class Emitter {
   llvm::Value* MathErf(llvm::Value* x);
   llvm::Value* MathSinCos(llvm::Value* x, bool cosine);
 
-  // emit_global.cc
+  // emit_access.cc, emit_global.cc
   struct Access;
   struct MemPlace {
     llvm::Value* address;
@@ -208,7 +215,19 @@ class Emitter {
                            const std::vector<std::vector<int>>& groups);
   Result<void> EmitGLoad(const ir::Op& op);
   Result<void> EmitGStore(const ir::Op& op);
+  // emit_atomic.cc, emit_exchange.cc
   Result<void> EmitGAtomic(const ir::Op& op);
+  struct AtomicForm {
+    std::string what, type;
+    char letter;  // of its operand's registers
+  };
+  void AtomicAs(const AtomicForm& form, llvm::Value* value, const MemPlace& place,
+                llvm::Value** found);
+  void AtomicFloatBound(bool max, llvm::Value* value, MemPlace place);
+  Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, const MemPlace& place,
+                         llvm::Value** found = nullptr);
+  llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
+  void ShareReplicas(ir::ValueId tile, int64_t scratch);
   // emit_counters.cc
   std::vector<ir::OpId> CountersAround(const ir::Op& loop);
   void ZeroCounters(const ir::Op& loop);
@@ -235,10 +254,6 @@ class Emitter {
   Result<void> EmitShiftedLoad(const ir::Op& op);
   Result<void> EmitScalarAccess(const ir::Op& op);
   Access MakeAccess(const ir::Op& op, ir::ValueId tile, size_t first_index, bool has_end);
-  llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
-  void ShareReplicas(ir::ValueId tile, int64_t scratch);
-  Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, llvm::Value* address,
-                         int64_t offset, llvm::Value* predicate, llvm::Value** found = nullptr);
   PtxInst LoadInst(const ir::Op& op) const;
   Regs LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate, const Regs& fill,
                   ir::DType d, PtxInst inst = PtxInst::kLdGlobal);
@@ -292,8 +307,6 @@ class Emitter {
   Result<void> EmitCpLoad(const ir::Op& op);
 
   // emit_async.cc
-  void BeginBesideOthers();
-  void AwaitGridBefore();
   void RoleBarrier(int id = -1);
   llvm::Value* PartOfRole(int parts);
   void PartBarrier(int first_id, int parts);

@@ -2,7 +2,7 @@
 //
 // The backend produces it, the runtime consumes it, neither includes the other: this header is the
 // only file the runtime sees of the backend, and it needs no compiler. The text form (ToJson /
-// FromJson in backend/kernel_image.cc) is what the cache on disk stores.
+// FromJson in backend/kernel_image*.cc) is what the cache on disk stores.
 //
 // Units: bytes unless a name says otherwise. Expressions (support/expr.h) range over the kernel's
 // dims, integer scalars and `T.stride<i>` (stride of dim i of tensor T in elements).

@@ -188,8 +188,14 @@ struct LowerOptions {
   bool warn = false;  // report warnings too (Check)
   std::set<ItemRef>* inlined = nullptr;
 };
-Result<ir::Function> LowerKernel(const ProgramData& program, const Signature& sig, ItemRef kernel,
-                                 const Statics& statics, const SpecializeRequest& request,
+// A kernel as it is asked for: its sizes and types are known.
+struct SettledKernel {
+  const Signature& sig;
+  ItemRef kernel;
+  const Statics& statics;
+  const SpecializeRequest& request;
+};
+Result<ir::Function> LowerKernel(const ProgramData& program, const SettledKernel& kernel,
                                  const LowerOptions& options, DiagSink& diags);
 // Lowers the body of a fn with stand-in arguments, for its diagnostics.
 Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& options,

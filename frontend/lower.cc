@@ -257,10 +257,10 @@ void Lowerer::LabelOrigin(DiagBuilder& report, lang::ExprId id, const Val& v) {
 
 // ---- Kernels -----------------------------------------------------------------------------------
 
-Result<ir::Function> LowerKernel(const ProgramData& program, const Signature& sig, ItemRef kernel,
-                                 const Statics& statics, const SpecializeRequest& request,
+Result<ir::Function> LowerKernel(const ProgramData& program, const SettledKernel& kernel,
                                  const LowerOptions& options, DiagSink& diags) {
-  return Lowerer(program, sig.kernel, options, diags).Kernel(sig, kernel, statics, request);
+  return Lowerer(program, kernel.sig.kernel, options, diags)
+      .Kernel(kernel.sig, kernel.kernel, kernel.statics, kernel.request);
 }
 
 Result<> CheckFn(const ProgramData& program, ItemRef fn, const LowerOptions& options,

@@ -65,7 +65,7 @@ struct Local {
 struct ValueFacts {
   bool has_symbol = false;
   std::optional<Expr> difference;  // of whole numbers that a bool compares by == or !=
-  Expr symbol;            // integer scalars
+  Expr symbol;                     // integer scalars
   bool position = false;  // a position in or extent of a tensor: fits i32 by the launch check
   uint64_t deps = 0;      // parallel variables it depends on
   std::vector<std::string> dims;  // symbolic names of the dims, "" if none
@@ -246,8 +246,13 @@ class Lowerer {
   Result<> WantArithmetic(DType d, const char* name, const Val& v, Span at);
   // a @ b + acc; acc may be absent
   Result<Val> MatMul(lang::ExprId id, const Val* acc);
-  Result<Val> Dot(const Val& a, const Val& b, const Val* acc, int64_t promote, Span at,
-                  lang::ExprId a_id, lang::ExprId b_id);
+  // An operand of a product, and where it stands.
+  struct Factor {
+    const Val& val;
+    lang::ExprId at;
+  };
+  Result<Val> Dot(const Factor& left, const Factor& right, const Val* acc, int64_t promote,
+                  Span at);
   std::array<std::string, 2> PlacesOf(ir::ValueId tile);
   void WarnOfContraction(const Val& a, const Val& b, Span at);
   Shape ShapeOf(const Val& v) const;
@@ -255,6 +260,16 @@ class Lowerer {
   // lower_memory.cc
   Result<Val> Index(const lang::Expr& e, const lang::IndexExpr& x);
   Result<Val> TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile);
+  // What the indices of a tile leave of it, as a view of its elements.
+  struct TileView {
+    Shape shape;
+    std::vector<std::string> names;
+    std::vector<int64_t> strides;
+    std::vector<std::pair<size_t, Val>> picks;  // dims of `shape`, positions the kernel computes
+    int64_t first = 0;
+    bool whole = true;
+  };
+  Result<TileView> ViewOf(const lang::IndexExpr& x, const Val& tile);
   DiagBuilder UnknownFunction(Span at, const std::string& name,
                               const std::vector<std::string>& names);
   void WarnOtherDim(const lang::IndexItem& item, const RangeInfo& range, const ir::Param& param,
@@ -289,6 +304,7 @@ class Lowerer {
 
   // lower_call.cc
   Result<Val> Call(const lang::Expr& e, const lang::CallExpr& x);
+  Result<Val> BuiltinCall(const lang::Expr& e, const lang::CallExpr& x);
   // As many values as the fn declares results.
   Result<std::vector<Val>> CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item);
   Result<> CallStatement(const lang::Expr& e, const lang::CallExpr& x);
@@ -343,6 +359,13 @@ class Lowerer {
   Result<std::vector<Val>> Split(const lang::Expr& e, const lang::CallExpr& x, size_t parts);
   Result<Val> Pick(Span at, const Val& tile, size_t dim, const Val& index);
   ValueId Positions(Span at, const Shape& shape, int64_t axis);  // i32, along the axis
+  // What `reduce` and `scan` are given: tiles of one shape, and a fn that combines elements.
+  struct Combination {
+    std::vector<Val> tiles;
+    ItemRef item;
+    const lang::FnItem* fn = nullptr;
+  };
+  Result<Combination> CombinationOf(const lang::Expr& e, const lang::CallExpr& x, const char* name);
   Result<std::vector<Val>> Combine(const lang::Expr& e, const lang::CallExpr& x, bool scan);
   // Tiles that one call made: `split`, `reduce` and `scan` of several. nullopt: another function.
   Result<std::optional<std::vector<Val>>> SeveralOf(const lang::Expr& e, const lang::CallExpr& x,

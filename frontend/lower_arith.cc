@@ -277,13 +277,14 @@ Result<Val> Lowerer::MatMul(ExprId id, const Val* acc) {
   const auto& x = *e.As<lang::BinaryExpr>();
   TRY(const Val a, TileOrScalar(x.lhs));
   TRY(const Val b, TileOrScalar(x.rhs));
-  return Dot(a, b, acc, 0, e.span, x.lhs, x.rhs);
+  return Dot({a, x.lhs}, {b, x.rhs}, acc, 0, e.span);
 }
 
-Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t promote, Span at,
-                         ExprId a_id, ExprId b_id) {
-  for (const auto& [side, id, words] :
-       {std::tuple(&a, a_id, "the left operand"), std::tuple(&b, b_id, "the right operand")}) {
+Result<Val> Lowerer::Dot(const Factor& left, const Factor& right, const Val* acc, int64_t promote,
+                         Span at) {
+  const Val &a = left.val, &b = right.val;
+  for (const auto& [side, id, words] : {std::tuple(&a, left.at, "the left operand"),
+                                        std::tuple(&b, right.at, "the right operand")}) {
     const size_t rank = ShapeOf(*side).size();
     if (rank == 2 || rank == 3) continue;
     DiagBuilder report = Report(kDotRank, at, words, DescribeVal(*side));
@@ -295,8 +296,8 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
   }
   const Type ta = type(a.v), tb = type(b.v);
   auto both = [&](DiagBuilder report) {
-    LabelOrigin(report, a_id, a);
-    LabelOrigin(report, b_id, b);
+    LabelOrigin(report, left.at, a);
+    LabelOrigin(report, right.at, b);
     return report;
   };
   auto needs_scales = [](DType d) { return d == DType::kE2M1X2 || ir::IsScale(d); };
@@ -332,7 +333,7 @@ Result<Val> Lowerer::Dot(const Val& a, const Val& b, const Val* acc, int64_t pro
     return report;
   }
   const auto called = [&](ExprId side) { return expr(side).As<lang::CallExpr>() != nullptr; };
-  if (!called(a_id) && !called(b_id)) WarnOfContraction(a, b, at);  // `reshape`: it is meant
+  if (!called(left.at) && !called(right.at)) WarnOfContraction(a, b, at);  // `reshape`: it is meant
   ir::Attrs attrs;
   if (promote > 0) attrs = {{"promote", promote}};
   return AddProduct({a.v, b.v}, {}, acc, std::move(attrs), at);

@@ -126,7 +126,7 @@ Result<Val> Lowerer::DotCall(const lang::Expr& e, const lang::CallExpr& x, const
       return Report(kArgKind, expr(id).span, fmt::format("`promote` is {}", promote))
           .Help("it is a multiple of 32, the depth of one fp8 instruction");
   }
-  return Dot(a, b, acc, promote, e.span, args[0], args[1]);
+  return Dot({a, args[0]}, {b, args[1]}, acc, promote, e.span);
 }
 
 Result<Val> Lowerer::Like(const lang::Expr& e, const lang::CallExpr& x) {
@@ -253,6 +253,13 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "given")
     return Report(kCallPlace, e.span, "`given(x)` asks for an `optional` tensor of this kernel")
         .Help("declare it in the kernel's parameters: `bias: optional f32[N]`");
+  return BuiltinCall(e, x);
+}
+
+// A function of the language by its row in the table of builtins, or `cdiv`.
+Result<Val> Lowerer::BuiltinCall(const lang::Expr& e, const lang::CallExpr& x) {
+  const std::string& name = x.callee.text;
+  const bool min_max = name == "min" || name == "max";
   const Builtin* builtin = FindBuiltin(name);
   if (!builtin && name != "cdiv") {
     if (ir::DTypeFromSpelling(name))

@@ -163,7 +163,7 @@ Result<Val> Lowerer::Binary(const lang::Expr& e, const lang::BinaryExpr& x) {
   if (x.op == lang::BinaryOp::kMatMul) {
     TRY(const Val a, TileOrScalar(x.lhs));
     TRY(const Val b, TileOrScalar(x.rhs));
-    return Dot(a, b, nullptr, 0, e.span, x.lhs, x.rhs);
+    return Dot({a, x.lhs}, {b, x.rhs}, nullptr, 0, e.span);
   }
   if (x.op == lang::BinaryOp::kAdd) {  // x + a @ b is one op
     if (IsMatMul(x.rhs)) {

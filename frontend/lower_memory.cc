@@ -37,6 +37,74 @@ Result<Val> Lowerer::Index(const lang::Expr& e, const lang::IndexExpr& x) {
   return TileIndex(e, x, base);
 }
 
+Result<Lowerer::TileView> Lowerer::ViewOf(const lang::IndexExpr& x, const Val& tile) {
+  const Type t = type(tile.v);
+  const std::vector<std::string> old = facts(tile.v).dims;
+  TileView view;
+  int64_t stride = 1;
+  for (int64_t s : t.shape) stride *= s;
+  size_t dim = 0;
+  for (const lang::IndexItem& item : x.items) {
+    if (item.kind == IndexKind::kNone) {
+      view.shape.push_back(1);
+      view.strides.push_back(0);
+      view.names.emplace_back();
+      continue;
+    }
+    const int64_t extent = t.shape[dim];
+    stride /= extent;
+    const std::string was = dim < old.size() ? old[dim] : "";
+    ++dim;
+    if (item.kind == IndexKind::kAll) {
+      view.shape.push_back(extent);
+      view.strides.push_back(stride);
+      view.names.push_back(was);
+      continue;
+    }
+    if (const auto* slice = expr(item.value).As<lang::RangeExpr>()) {
+      TRY(const int64_t lo, StaticInt(slice->lo, "the begin of a slice of a tile"));
+      TRY(const int64_t hi, StaticInt(slice->hi, "the end of a slice of a tile"));
+      int64_t step = 1;
+      if (slice->step.valid()) {
+        TRY(step, StaticInt(slice->step, "the step of a slice"));
+        if (step < 1) return Report(kLoopStep, expr(slice->step).span, step);
+      }
+      if (lo < 0 || hi > extent || lo >= hi)
+        return Report(kTileSlice, item.span, lo, hi, extent)
+            .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+      view.whole &= lo == 0 && hi == extent && step == 1;
+      view.first += lo * stride;
+      view.shape.push_back((hi - lo + step - 1) / step);
+      view.strides.push_back(stride * step);
+      view.names.emplace_back();
+      continue;
+    }
+    TRY(const Val at, Eval(item.value));
+    const bool integer =
+        at.is_const() ? at.c.is_int()
+                      : at.is_value() && ir::IsInteger(type(at.v).dtype) && ShapeOf(at).empty();
+    if (!integer) {
+      DiagBuilder report = Report(kTileIndex, item.span);
+      report.Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+      report.Label(item.span, fmt::format("this is {}", DescribeVal(at)));
+      return report.Help("to gather by a tile of positions, index the tensor");
+    }
+    if (!at.is_const()) {
+      view.picks.emplace_back(view.shape.size(), at);
+      view.shape.push_back(extent);
+      view.strides.push_back(stride);
+      view.names.push_back(was);
+      continue;
+    }
+    if (at.c.as_int() < 0 || at.c.as_int() >= extent)
+      return Report(kTileSlice, item.span, at.c.as_int(), at.c.as_int() + 1, extent)
+          .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
+    view.whole &= extent == 1;
+    view.first += at.c.as_int() * stride;
+  }
+  return view;
+}
+
 Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, const Val& tile) {
   if (x.fill.valid())
     return Report(kFillPlace, expr(x.fill).span, "`fill` is for loads from tensors")
@@ -51,86 +119,21 @@ Result<Val> Lowerer::TileIndex(const lang::Expr& e, const lang::IndexExpr& x, co
     return Report(kIndexCount, e.span, text, t.shape.size(), dims)
         .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)))
         .Help("write one index for each dim of the tile, `:` for all of it, `None` for a new dim");
-  const std::vector<std::string> old = facts(tile.v).dims;
-  Shape shape;
-  std::vector<std::string> names;
-  std::vector<int64_t> strides;
-  std::vector<std::pair<size_t, Val>> picks;  // dims of `shape`, positions that the kernel computes
-  int64_t first = 0, stride = 1;
-  for (int64_t s : t.shape) stride *= s;
-  size_t dim = 0;
-  bool whole = true;
-  for (const lang::IndexItem& item : x.items) {
-    if (item.kind == IndexKind::kNone) {
-      shape.push_back(1);
-      strides.push_back(0);
-      names.emplace_back();
-      continue;
-    }
-    const int64_t extent = t.shape[dim];
-    stride /= extent;
-    const std::string was = dim < old.size() ? old[dim] : "";
-    ++dim;
-    if (item.kind == IndexKind::kAll) {
-      shape.push_back(extent);
-      strides.push_back(stride);
-      names.push_back(was);
-      continue;
-    }
-    if (const auto* slice = expr(item.value).As<lang::RangeExpr>()) {
-      TRY(const int64_t lo, StaticInt(slice->lo, "the begin of a slice of a tile"));
-      TRY(const int64_t hi, StaticInt(slice->hi, "the end of a slice of a tile"));
-      int64_t step = 1;
-      if (slice->step.valid()) {
-        TRY(step, StaticInt(slice->step, "the step of a slice"));
-        if (step < 1) return Report(kLoopStep, expr(slice->step).span, step);
-      }
-      if (lo < 0 || hi > extent || lo >= hi)
-        return Report(kTileSlice, item.span, lo, hi, extent)
-            .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
-      whole &= lo == 0 && hi == extent && step == 1;
-      first += lo * stride;
-      shape.push_back((hi - lo + step - 1) / step);
-      strides.push_back(stride * step);
-      names.emplace_back();
-      continue;
-    }
-    TRY(const Val at, Eval(item.value));
-    const bool integer =
-        at.is_const() ? at.c.is_int()
-                      : at.is_value() && ir::IsInteger(type(at.v).dtype) && ShapeOf(at).empty();
-    if (!integer) {
-      DiagBuilder report = Report(kTileIndex, item.span);
-      report.Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
-      report.Label(item.span, fmt::format("this is {}", DescribeVal(at)));
-      return report.Help("to gather by a tile of positions, index the tensor");
-    }
-    if (!at.is_const()) {
-      picks.emplace_back(shape.size(), at);
-      shape.push_back(extent);
-      strides.push_back(stride);
-      names.push_back(was);
-      continue;
-    }
-    if (at.c.as_int() < 0 || at.c.as_int() >= extent)
-      return Report(kTileSlice, item.span, at.c.as_int(), at.c.as_int() + 1, extent)
-          .Label(expr(x.base).span, fmt::format("this is {}", DescribeVal(tile)));
-    whole &= extent == 1;
-    first += at.c.as_int() * stride;
-  }
-  if (shape.size() > 8)
-    return Report(kExtentRange, e.span, "the number of dims", shape.size())
+  TRY(const TileView view, ViewOf(x, tile));
+  if (view.shape.size() > 8)
+    return Report(kExtentRange, e.span, "the number of dims", view.shape.size())
         .Help("tiles have at most 8 dims");
   Val out = tile;
-  if (shape != t.shape || !whole) {
-    const ValueId r = whole ? Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, shape))
-                            : Rearrange(e.span, tile.v, shape, first, strides);
+  if (view.shape != t.shape || !view.whole) {
+    const ValueId r =
+        view.whole ? Emit(e.span, OpKind::kReshape, {tile.v}, Type::Tile(t.dtype, view.shape))
+                   : Rearrange(e.span, tile.v, view.shape, view.first, view.strides);
     facts(r).position = facts(tile.v).position;
-    facts(r).dims = names;
+    facts(r).dims = view.names;
     out = Value(r, e.span);
   }
-  for (size_t i = picks.size(); i-- > 0;) {
-    TRY(out, Pick(e.span, out, picks[i].first, picks[i].second));
+  for (size_t i = view.picks.size(); i-- > 0;) {
+    TRY(out, Pick(e.span, out, view.picks[i].first, view.picks[i].second));
   }
   return out;
 }

@@ -205,8 +205,8 @@ Result<Val> Lowerer::Pick(Span at, const Val& tile, size_t dim, const Val& index
 
 // ---- By a function of the user's ---------------------------------------------------------------
 
-Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallExpr& x, bool scan) {
-  const char* name = scan ? "scan" : "reduce";
+Result<Lowerer::Combination> Lowerer::CombinationOf(const lang::Expr& e, const lang::CallExpr& x,
+                                                    const char* name) {
   TRY(const std::vector<ExprId> args,
       Positional(x, 1, 8, "tiles, `axis = i` and `combine = f`", {"axis", "combine"}));
   const ExprId combine = NamedArg(x, "combine");
@@ -238,9 +238,15 @@ Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallE
                               k == 1 ? "one tile" : fmt::format("{} tiles", k), 2 * k,
                               k == 1 ? "one" : fmt::format("{} of them", k)))
         .Label(f->name.span, "declared here");
+  return Combination{std::move(tiles), *found, f};
+}
+
+Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallExpr& x, bool scan) {
+  TRY(const Combination given, CombinationOf(e, x, scan ? "scan" : "reduce"));
+  const std::vector<Val>& tiles = given.tiles;
+  const size_t k = tiles.size();
   TRY(const int64_t axis, Axis(x, tiles[0], e.span));
   const auto a = static_cast<size_t>(axis);
-  const ItemRef item = *found;
   Shape shape = ShapeOf(tiles[0]);
   // f(a…, b…), element by element
   const auto both = [&](const std::vector<ValueId>& first,
@@ -249,15 +255,16 @@ Result<std::vector<Val>> Lowerer::Combine(const lang::Expr& e, const lang::CallE
     for (size_t i = 0; i < k; ++i) operands.push_back(Value(first[i], tiles[i].at));
     for (size_t i = 0; i < k; ++i) operands.push_back(Value(second[i], tiles[i].at));
     lang::CallExpr call;
-    call.callee = f->name;
+    call.callee = given.fn->name;
     const Shape here = type(first[0]).shape;
-    TRY(const std::vector<Val> values, Inlined(e.span, call, item, std::move(operands), true));
+    TRY(const std::vector<Val> values,
+        Inlined(e.span, call, given.item, std::move(operands), true));
     std::vector<ValueId> out;
     for (size_t i = 0; i < values.size(); ++i) {
       const Type want = Type::Tile(type(first[i]).dtype, here);
       TRY(const ValueId v,
-          Convert(values[i], want, {}, fmt::format("result {} of `{}`", i + 1, f->name.text),
-                  f->name.span, e.span));
+          Convert(values[i], want, {}, fmt::format("result {} of `{}`", i + 1, given.fn->name.text),
+                  given.fn->name.span, e.span));
       out.push_back(v);
     }
     return out;

@@ -33,7 +33,7 @@ Result<ir::Function> Specialize(const Program& program, const SpecializeRequest&
   const ItemRef ref = *FindKernel(data, sig.kernel);
   TRY(const Statics statics, ResolveStatics(data, sig, ref, request.values, diags));
   TRY_VOID(CheckFactsOf(data, sig, ref, KnownValues(sig, &statics, request.values), diags));
-  return LowerKernel(data, sig, ref, statics, request, {}, diags);
+  return LowerKernel(data, {sig, ref, statics, request}, {}, diags);
 }
 
 Result<> CheckFacts(const Program& program, const std::string& kernel, const Values& values,
@@ -154,7 +154,7 @@ Result<> Check(const Program& program, DiagSink& diags) {
     if (!statics.ok()) continue;
     if (!CheckFactsOf(data, sig, ref, KnownValues(sig, &*statics, request.values), diags).ok())
       continue;
-    (void)LowerKernel(data, sig, ref, *statics, request, options, diags);
+    (void)LowerKernel(data, {sig, ref, *statics, request}, options, diags);
     if (diags.errors() == errors) WarnUnused(data, ref, diags);
   }
   const Module& root = data.modules[0];

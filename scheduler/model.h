@@ -117,7 +117,22 @@ class Model {
   // `unless`, and where the edge does not hold.
   Clause Unless(const Clause& unless, int edge) const;
   void AddDependences();
+  // Who takes one unit.
+  struct UnitUser {  // so many instances for so many cycles, modulo II
+    int op;
+    int64_t cycles, instances;
+  };
+  struct UnitUsers {
+    std::vector<UnitUser> users;
+    std::vector<int> ops;    // all that take it, for whole periods only, too
+    int64_t always = 0;      // instances that are taken all the time
+    int64_t together = 0;    // of `users`
+    bool sometimes = false;  // an op that may not exist takes it for a whole period
+  };
+  UnitUsers UsersOf(int unit) const;
   void AddUnits();
+  void AddFluidUnit(int unit, const std::vector<int>& ops);
+  void CountAtIssues(Lit guard, int unit, const UnitUsers& of);
   void AddIssue();
   void AddRings();
   void AddPins();

@@ -40,7 +40,8 @@ class ModuloScheduler {
   std::vector<int64_t> Mend(const std::vector<int64_t>& cycles);
 
  private:
-  struct Conflict {  // on a resource of one instance
+  static constexpr int64_t kNone = INT64_MIN / 4;  // no cycle
+  struct Conflict {                                // on a resource of one instance
     int op;
     int64_t mine, theirs;
   };

@@ -54,6 +54,45 @@ Rotation FewestStages(const Graph& graph, int64_t ii, const Placement& p) {
   return best;
 }
 
+namespace {
+
+// What the roles that are used take of the launch. Those narrower than a warpgroup are packed,
+// widest first, and share a quota.
+void PackRoles(const Graph& graph, const RoleOffer& offer, bool roles,
+               const std::vector<bool>& used, Needs* needs) {
+  int packed = 0;
+  int64_t packed_quota = 0;
+  int warpgroups = 0;
+  const int load_warps = LoadWarps(graph);
+  for (int g = 0; g < static_cast<int>(used.size()); ++g) {
+    if (!used[g]) continue;
+    needs->groups_used.push_back(g);
+    const int width = roles ? offer.WidthOf(g, load_warps) : kWarpgroupWarps;
+    needs->warps += width;
+    if (width >= kWarpgroupWarps) ++needs->compute_groups;
+    needs->quota[g] = QuotaOf(needs->group_regs[g]);
+    if (width % kWarpgroupWarps != 0) {
+      packed += width;
+      packed_quota = std::max(packed_quota, needs->quota[g]);
+    } else {
+      warpgroups += width / kWarpgroupWarps;
+      needs->pool_used += needs->quota[g] * (width / kWarpgroupWarps);
+    }
+  }
+  const int packed_groups = (packed + kWarpgroupWarps - 1) / kWarpgroupWarps;
+  warpgroups += packed_groups;
+  needs->pool_used += packed_quota * packed_groups;
+  needs->pool = RegisterPool(graph.machine.registers, warpgroups);
+  needs->warpgroups = warpgroups;
+  needs->narrow_warps = packed;
+  needs->narrow_quota = packed_quota;
+  for (int g : needs->groups_used)
+    if (roles && offer.WidthOf(g, load_warps) % kWarpgroupWarps != 0)
+      needs->quota[g] = packed_quota;
+}
+
+}  // namespace
+
 Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles,
               const Placement& p) {
   if (HasRoutes(graph)) return Measure(Routed(graph, p.group), ii, offer, roles, p);
@@ -81,7 +120,6 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
     const int64_t since = slot[e] - slot[v];
     return periods[v] + ((since < 0 ? since + ii : since) < rest[v] ? 1 : 0);
   };
-  const int load_warps = LoadWarps(graph);
   std::vector<bool> used(groups, false);
   for (int v = 0; v < n; ++v) used[p.group[v]] = true;
   for (int e = 0; e < n; ++e) {
@@ -107,34 +145,7 @@ Needs Measure(const Graph& graph, int64_t ii, const RoleOffer& offer, bool roles
       needs.smem_bytes += needs.depth[e] * (at.smem_bytes + graph.machine.barrier_bytes);
     }
   }
-  // Roles narrower than a warpgroup are packed, widest first, and share a quota.
-  int packed = 0;
-  int64_t packed_quota = 0;
-  int warpgroups = 0;
-  for (int g = 0; g < groups; ++g) {
-    if (!used[g]) continue;
-    needs.groups_used.push_back(g);
-    const int width = roles ? offer.WidthOf(g, load_warps) : kWarpgroupWarps;
-    needs.warps += width;
-    if (width >= kWarpgroupWarps) ++needs.compute_groups;
-    needs.quota[g] = QuotaOf(needs.group_regs[g]);
-    if (width % kWarpgroupWarps != 0) {
-      packed += width;
-      packed_quota = std::max(packed_quota, needs.quota[g]);
-    } else {
-      warpgroups += width / kWarpgroupWarps;
-      needs.pool_used += needs.quota[g] * (width / kWarpgroupWarps);
-    }
-  }
-  const int packed_groups = (packed + kWarpgroupWarps - 1) / kWarpgroupWarps;
-  warpgroups += packed_groups;
-  needs.pool_used += packed_quota * packed_groups;
-  needs.pool = RegisterPool(graph.machine.registers, warpgroups);
-  needs.warpgroups = warpgroups;
-  needs.narrow_warps = packed;
-  needs.narrow_quota = packed_quota;
-  for (int g : needs.groups_used)
-    if (roles && offer.WidthOf(g, load_warps) % kWarpgroupWarps != 0) needs.quota[g] = packed_quota;
+  PackRoles(graph, offer, roles, used, &needs);
   return needs;
 }
 

@@ -39,6 +39,9 @@ std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::
 std::optional<CutProgram> SolveCut(const ir::Function& fn, int slices,
                                    const ProgramOptions& options, bool tied = false);
 
+// Loops whose report says `applied`.
+int SolvedLoops(const CutProgram& cut);
+
 // Rewrites the loops whose report says `applied`. False: the schedules of a sliced kernel do not
 // fit its slices; the report of the loop to blame is no longer `applied` and its last note says
 // why.

@@ -61,6 +61,41 @@ void DeepenRings(const Graph& graph, const std::vector<int64_t>& life, int64_t i
   }
 }
 
+// Rings in shared memory, and values that cross between roles: as many slots as live at once.
+std::vector<ir::Channel> ChannelsOf(const Graph& graph, const Search::Found& found) {
+  std::vector<ir::Channel> channels;
+  std::vector<int64_t> lives(graph.ops.size(), 0);
+  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v) {
+    const GraphOp& op = graph.ops[v];
+    bool crosses = false, by_register = false;
+    int64_t& life = lives[v];
+    for (const GraphEdge& edge : graph.edges) {
+      if (edge.from != v || edge.kind == EdgeKind::kOrder) continue;
+      if (found.placement.group[edge.to] != found.placement.group[v]) {
+        crosses = true;
+        by_register = by_register || edge.kind == EdgeKind::kRegister;
+      }
+      life = std::max(life, found.placement.cycle[edge.to] + edge.distance * found.ii + edge.hold -
+                                found.placement.cycle[v]);
+    }
+    const int depth =
+        static_cast<int>(std::max<int64_t>(1, FloorDiv(life + found.ii - 1, found.ii)));
+    if (op.smem_bytes > 0) {
+      int pinned_depth = 0;
+      for (const Graph::Pin& pin : graph.pins)
+        if (pin.op == op.name) pinned_depth = std::max(pinned_depth, pin.depth);
+      channels.push_back({op.name, "smem", std::max(depth, pinned_depth)});
+    } else if (op.tmem_columns > 0) {
+      if (crosses) channels.push_back({op.name, "tmem", depth});
+    } else if (crosses && by_register) {
+      // One slot more where the next value comes in the very cycle of the last read.
+      channels.push_back({op.name, "reg", depth + (life % found.ii == 0 ? 1 : 0)});
+    }
+  }
+  DeepenRings(graph, lives, found.ii, &channels);
+  return channels;
+}
+
 std::vector<ir::OrderEdge> OrderEdges(const Graph& graph, const Search::Found& found) {
   std::vector<ir::OrderEdge> edges;
   for (size_t f = 0; f < graph.units.size(); ++f) {
@@ -139,36 +174,7 @@ ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
   for (size_t v = 0; v < graph.ops.size(); ++v)
     s.ops.push_back({graph.ops[v].name, found.placement.cycle[v] - least * found.ii,
                      role_of[found.placement.group[v]]});
-
-  std::vector<int64_t> lives(graph.ops.size(), 0);
-  for (int v = 0; v < static_cast<int>(graph.ops.size()); ++v) {
-    const GraphOp& op = graph.ops[v];
-    bool crosses = false, by_register = false;
-    int64_t& life = lives[v];
-    for (const GraphEdge& edge : graph.edges) {
-      if (edge.from != v || edge.kind == EdgeKind::kOrder) continue;
-      if (found.placement.group[edge.to] != found.placement.group[v]) {
-        crosses = true;
-        by_register = by_register || edge.kind == EdgeKind::kRegister;
-      }
-      life = std::max(life, found.placement.cycle[edge.to] + edge.distance * found.ii + edge.hold -
-                                found.placement.cycle[v]);
-    }
-    const int depth =
-        static_cast<int>(std::max<int64_t>(1, FloorDiv(life + found.ii - 1, found.ii)));
-    if (op.smem_bytes > 0) {
-      int pinned_depth = 0;
-      for (const Graph::Pin& pin : graph.pins)
-        if (pin.op == op.name) pinned_depth = std::max(pinned_depth, pin.depth);
-      s.channels.push_back({op.name, "smem", std::max(depth, pinned_depth)});
-    } else if (op.tmem_columns > 0) {
-      if (crosses) s.channels.push_back({op.name, "tmem", depth});
-    } else if (crosses && by_register) {
-      // One slot more where the next value comes in the very cycle of the last read.
-      s.channels.push_back({op.name, "reg", depth + (life % found.ii == 0 ? 1 : 0)});
-    }
-  }
-  DeepenRings(graph, lives, found.ii, &s.channels);
+  s.channels = ChannelsOf(graph, found);
   s.order = OrderEdges(graph, found);
   s.assumptions.push_back(
       fmt::format("costs of machine {}; transfer times per edge", graph.machine.name));

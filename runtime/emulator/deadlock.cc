@@ -147,24 +147,30 @@ bool LanesApart(const Warp& w, const Path& p) {
   return missing == 0;
 }
 
-}  // namespace
-
-void Cluster::ReportDeadlock() {
+// Who waits for what.
+struct Waits {
   uint32_t live = 0, waiting = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // reason → warps
   std::map<std::string, size_t> index;
+  // Of the first that waits at all, at the cluster's barrier, for registers.
   int line = 0, cluster_line = 0, registers_line = 0;
-  uint32_t apart =
-      ~0u;  // first pc of lanes that wait for lanes of their warp at another collective
-  auto add = [&](const Warp& w, const std::string& why) {
+  // First pc of lanes that wait for lanes of their warp at another collective.
+  uint32_t apart = ~0u;
+
+  void Add(const Warp& w, const std::string& why) {
     auto [it, added] = index.emplace(why, groups.size());
     if (added) groups.emplace_back(why, std::vector<std::string>());
     groups[it->second].second.push_back(WhoIs(w));
-  };
-  for (Cta& cta : ctas) {
-    for (Warp& w : cta.warps) {
+  }
+};
+
+Waits WaitsOf(const Cluster& cluster) {
+  Waits found;
+  const std::vector<Inst>& code = cluster.launch->program->code;
+  for (const Cta& cta : cluster.ctas) {
+    for (const Warp& w : cta.warps) {
       if (w.done()) continue;
-      ++live;
+      ++found.live;
       bool waits = false;
       for (const Path& p : w.others) {
         if (p.wait.kind == Wait::Kind::kNone || p.wait.kind == Wait::Kind::kYielded ||
@@ -173,12 +179,12 @@ void Cluster::ReportDeadlock() {
         waits = true;
         // Whoever waits at the cluster barrier waits for threads that wait for something else:
         // those that have left count as arrived.
-        int& here = p.wait.kind == Wait::Kind::kClusterBarrier ? cluster_line : line;
-        if (here == 0) here = launch->program->code[p.pc].line;
-        if (LanesApart(w, p)) apart = std::min(apart, p.pc);
-        if (p.wait.kind == Wait::Kind::kRegisters && registers_line == 0)
-          registers_line = launch->program->code[p.pc].line;
-        add(w, DescribeWait(w, p.pc, p.mask, p.wait));
+        int& here = p.wait.kind == Wait::Kind::kClusterBarrier ? found.cluster_line : found.line;
+        if (here == 0) here = code[p.pc].line;
+        if (LanesApart(w, p)) found.apart = std::min(found.apart, p.pc);
+        if (p.wait.kind == Wait::Kind::kRegisters && found.registers_line == 0)
+          found.registers_line = code[p.pc].line;
+        found.Add(w, DescribeWait(w, p.pc, p.mask, p.wait));
       }
       if (w.polls > 0) {
         Wait poll;
@@ -187,38 +193,17 @@ void Cluster::ReportDeadlock() {
         poll.value = w.poll_value;
         waits = true;
         uint32_t pc = w.has_path ? w.pc : w.others.empty() ? 0 : w.others[0].pc;
-        if (line == 0) line = launch->program->code[pc].line;
-        add(w, "polling: " + DescribeWait(w, pc, w.has_path ? w.active : w.live, poll));
+        if (found.line == 0) found.line = code[pc].line;
+        found.Add(w, "polling: " + DescribeWait(w, pc, w.has_path ? w.active : w.live, poll));
       }
-      if (waits) ++waiting;
+      if (waits) ++found.waiting;
     }
   }
-  failed = true;
-  fault = {};
-  fault.def = &kDeadlock;
-  fault.message = fmt::format(fmt::runtime(kDeadlock.format), waiting, live);
-  fault.line = line != 0 ? line : cluster_line;
-  if (registers_line != 0) {  // the pool can never give what is asked: the rest waits for that
-    fault.rule = judge::Rule::kR1;
-    fault.line = registers_line;
-  }
-  if (apart != ~0u) {
-    fault.rule = judge::Rule::kS6;
-    fault.line = launch->program->code[apart].line;
-    fault.helps.push_back(
-        "let all lanes of the warp come to the same instruction, or use `barrier` without "
-        "`.aligned`");
-  }
-  constexpr size_t kMaxGroups = 24;
-  for (size_t k = 0; k < groups.size() && k < kMaxGroups; ++k) {
-    const auto& [why, warps] = groups[k];
-    std::string who = warps[0];
-    if (warps.size() > 1) who += fmt::format(" and {} more", warps.size() - 1);
-    fault.notes.push_back(who + ": " + why);
-  }
-  if (groups.size() > kMaxGroups)
-    fault.notes.push_back(
-        fmt::format("{} further reasons are not shown", groups.size() - kMaxGroups));
+  return found;
+}
+
+// How far the barriers are that somebody waits for, and who has not come.
+void NoteBarriers(const std::vector<Cta>& ctas, std::vector<std::string>* notes) {
   for (const Cta& cta : ctas) {
     std::map<uint32_t, bool> barriers, named;  // that somebody waits for
     for (const Warp& w : cta.warps) {
@@ -229,19 +214,53 @@ void Cluster::ReportDeadlock() {
       }
     }
     for (const auto& [offset, waited] : barriers)
-      if (fault.notes.size() < 32) Comings(cta, offset, &fault.notes);
+      if (notes->size() < 32) Comings(cta, offset, notes);
     for (const auto& [id, waited] : named)
-      if (fault.notes.size() < 32) Absent(cta, id, &fault.notes);
+      if (notes->size() < 32) Absent(cta, id, notes);
   }
   // Barriers that are almost there are the interesting ones.
   for (const Cta& cta : ctas)
     for (const auto& [offset, b] :
          std::map<uint32_t, MBarrier>(cta.mbarriers.begin(), cta.mbarriers.end()))
-      if (b.valid() && (b.tx() != 0 || (b.pending() != b.expected())) && fault.notes.size() < 40)
-        fault.notes.push_back(fmt::format(
+      if (b.valid() && (b.tx() != 0 || (b.pending() != b.expected())) && notes->size() < 40)
+        notes->push_back(fmt::format(
             "CTA ({},{},{}): {} is in the middle of phase {}: {} of {} arrivals pending, tx {}",
             cta.id[0], cta.id[1], cta.id[2], BarrierName(cta, offset), b.phase(), b.pending(),
             b.expected(), b.tx()));
+}
+
+}  // namespace
+
+void Cluster::ReportDeadlock() {
+  const Waits found = WaitsOf(*this);
+  failed = true;
+  fault = {};
+  fault.def = &kDeadlock;
+  fault.message = fmt::format(fmt::runtime(kDeadlock.format), found.waiting, found.live);
+  fault.line = found.line != 0 ? found.line : found.cluster_line;
+  if (found.registers_line !=
+      0) {  // the pool can never give what is asked: the rest waits for that
+    fault.rule = judge::Rule::kR1;
+    fault.line = found.registers_line;
+  }
+  if (found.apart != ~0u) {
+    fault.rule = judge::Rule::kS6;
+    fault.line = launch->program->code[found.apart].line;
+    fault.helps.push_back(
+        "let all lanes of the warp come to the same instruction, or use `barrier` without "
+        "`.aligned`");
+  }
+  constexpr size_t kMaxGroups = 24;
+  for (size_t k = 0; k < found.groups.size() && k < kMaxGroups; ++k) {
+    const auto& [why, warps] = found.groups[k];
+    std::string who = warps[0];
+    if (warps.size() > 1) who += fmt::format(" and {} more", warps.size() - 1);
+    fault.notes.push_back(who + ": " + why);
+  }
+  if (found.groups.size() > kMaxGroups)
+    fault.notes.push_back(
+        fmt::format("{} further reasons are not shown", found.groups.size() - kMaxGroups));
+  NoteBarriers(ctas, &fault.notes);
 }
 
 }  // namespace tilec::runtime::emulator

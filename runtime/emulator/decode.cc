@@ -57,18 +57,18 @@ Decoder::Ref Decoder::EmitExtra(int line, Handler h, int bits, Ref a, const Ref*
   return d;
 }
 
-bool Decoder::VectorOperand(const Statement& s, size_t index, const Operand& o, int bits, Type type,
-                            bool def, bool also_use, uint32_t* list) {
+bool Decoder::VectorOperand(const Statement& s, size_t index, const Operand& o,
+                            const VectorUse& use, uint32_t* list) {
   const Operand* parts = &o;
   size_t n = 1;
   if (o.kind == Operand::Kind::kVector) parts = o.parts.data(), n = o.parts.size();
   std::vector<Ref> refs(n);
   for (size_t k = 0; k < n; ++k)
-    if (!(def ? Destination(s, index, parts[k], bits, &refs[k])
-              : Source(s, index, parts[k], type, bits, &refs[k])))
+    if (!(use.def ? Destination(s, index, parts[k], use.bits, &refs[k])
+                  : Source(s, index, parts[k], use.type, use.bits, &refs[k])))
       return false;
   *list = BeginList(n);
-  for (size_t k = 0; k < n; ++k) SetList(*list, k, refs[k], def, also_use);
+  for (size_t k = 0; k < n; ++k) SetList(*list, k, refs[k], use.def, use.also_use);
   return true;
 }
 
@@ -79,21 +79,9 @@ Inst Decoder::Start(const Statement& s) const {
   return inst;
 }
 
-// Follows the operand pattern of the form. Sources first, because an address may need extra
-// instructions, which come before this one.
-bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
-  std::string_view pattern = m.form->operands;
-  if (pattern == "custom") return true;
-  struct Item {
-    std::string_view role;
-    const Operand* operand;
-    size_t index;
-    int field;
-    Ref ref;
-    std::vector<Ref> refs;
-    bool second;
-  };
-  std::vector<Item> items;
+// The operands by the items of the form's pattern.
+bool Decoder::SplitOperands(const Statement& s, std::string_view pattern,
+                            std::vector<Item>* items) {
   size_t at = 0;
   int field = 0;
   while (!pattern.empty()) {
@@ -108,10 +96,10 @@ bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
       break;
     }
     const Operand& o = s.operands[at];
-    items.push_back({item.substr(0, bar), &o, at, field++, {}, {}, false});
+    items->push_back({item.substr(0, bar), &o, at, field++, {}, {}});
     if (bar != std::string_view::npos) {
       if (!o.second.empty())
-        items.push_back({item.substr(bar + 1), &o.second[0], at, field, {}, {}, true});
+        items->push_back({item.substr(bar + 1), &o.second[0], at, field, {}, {}});
       ++field;
     } else if (!o.second.empty()) {
       return Bad(s, at, "a pair is not expected here");
@@ -119,61 +107,79 @@ bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
     ++at;
   }
   if (at < s.operands.size()) return Bad(s, at, "more operands than the form has");
+  return true;
+}
 
-  auto width = [&](std::string_view w, Type* type) -> int {
-    *type = Type::kNone;
-    if (w == "p") return 1;
-    if (w == "16" || w == "32" || w == "64") {
-      *type = w == "16" ? Type::kB16 : w == "32" ? Type::kB32 : Type::kB64;
-      return TypeBits(*type);
-    }
-    *type = w == "U" ? m.u : m.t;
-    int bits = TypeBits(*type);
-    if (w == "W") *type = bits == 16 ? Type::kB32 : Type::kB64, bits *= 2;
-    return bits;
-  };
-  for (Item& item : items) {
-    std::string_view role = item.role;
-    const Operand& o = *item.operand;
-    Type type = Type::kNone;
-    if (role == "i") {
-      if (o.kind != Operand::Kind::kInt) return Bad(s, item.index, "a number is needed");
-      inst->imm = o.bits;
-    } else if (role == "L") {
-      if (o.kind != Operand::Kind::kLabel) return Bad(s, item.index, "a label is needed");
-    } else if (role == "m") {
-      continue;  // by the builder
-    } else if (role == "ms" || role == "mg") {
-      if (!FullAddress(s, item.index, o, role == "ms" ? 32 : 64, &item.ref)) return false;
-    } else if (role == "t") {
-      Operand map = o;
-      if (map.kind != Operand::Kind::kAddress || map.parts.size() != 2)
-        return Bad(s, item.index, "a tensor map and its coordinates are needed");
-      if (!FullAddress(s, item.index, map, 64, &item.ref)) return false;
-      const Operand& c = o.parts[1];
-      size_t n = c.kind == Operand::Kind::kVector ? c.parts.size() : 1;
-      item.refs.resize(n);
-      for (size_t k = 0; k < n; ++k)
-        if (!Source(s, item.index, c.kind == Operand::Kind::kVector ? c.parts[k] : c, Type::kS32,
-                    32, &item.refs[k]))
-          return false;
-    } else if (role[0] == 'd') {
-      int bits = width(role.substr(1), &type);
-      if (!Destination(s, item.index, o, bits, &item.ref)) return false;
-    } else if (role[0] == 's') {
-      int bits = width(role.substr(1), &type);
-      if (o.negated && bits != 1) return Bad(s, item.index, "only predicates can be negated");
-      if (!Source(s, item.index, o, type, bits, &item.ref)) return false;
-    }
+int Decoder::WidthOf(const Matched& m, std::string_view w, Type* type) {
+  *type = Type::kNone;
+  if (w == "p") return 1;
+  if (w == "16" || w == "32" || w == "64") {
+    *type = w == "16" ? Type::kB16 : w == "32" ? Type::kB32 : Type::kB64;
+    return TypeBits(*type);
   }
+  *type = w == "U" ? m.u : m.t;
+  int bits = TypeBits(*type);
+  if (w == "W") *type = bits == 16 ? Type::kB32 : Type::kB64, bits *= 2;
+  return bits;
+}
+
+// A tensor map and its coordinates.
+bool Decoder::TensorOperand(const Statement& s, Item* item) {
+  const Operand& map = *item->operand;
+  if (map.kind != Operand::Kind::kAddress || map.parts.size() != 2)
+    return Bad(s, item->index, "a tensor map and its coordinates are needed");
+  if (!FullAddress(s, item->index, map, 64, &item->ref)) return false;
+  const Operand& c = map.parts[1];
+  const bool several = c.kind == Operand::Kind::kVector;
+  item->refs.resize(several ? c.parts.size() : 1);
+  for (size_t k = 0; k < item->refs.size(); ++k)
+    if (!Source(s, item->index, several ? c.parts[k] : c, Type::kS32, 32, &item->refs[k]))
+      return false;
+  return true;
+}
+
+// Finds registers, constants and addresses; vectors come when the instruction's fields are set.
+bool Decoder::ReadItem(const Statement& s, const Matched& m, Item* item, Inst* inst) {
+  const std::string_view role = item->role;
+  const Operand& o = *item->operand;
+  Type type = Type::kNone;
+  if (role == "i") {
+    if (o.kind != Operand::Kind::kInt) return Bad(s, item->index, "a number is needed");
+    inst->imm = o.bits;
+  } else if (role == "L") {
+    if (o.kind != Operand::Kind::kLabel) return Bad(s, item->index, "a label is needed");
+  } else if (role == "m") {  // by the builder
+  } else if (role == "ms" || role == "mg") {
+    return FullAddress(s, item->index, o, role == "ms" ? 32 : 64, &item->ref);
+  } else if (role == "t") {
+    return TensorOperand(s, item);
+  } else if (role[0] == 'd') {
+    const int bits = WidthOf(m, role.substr(1), &type);
+    return Destination(s, item->index, o, bits, &item->ref);
+  } else if (role[0] == 's') {
+    const int bits = WidthOf(m, role.substr(1), &type);
+    if (o.negated && bits != 1) return Bad(s, item->index, "only predicates can be negated");
+    return Source(s, item->index, o, type, bits, &item->ref);
+  }
+  return true;
+}
+
+// Follows the operand pattern of the form. Sources first, because an address may need extra
+// instructions, which come before this one.
+bool Decoder::Operands(const Statement& s, const Matched& m, Inst* inst) {
+  if (std::string_view(m.form->operands) == "custom") return true;
+  std::vector<Item> items;
+  if (!SplitOperands(s, m.form->operands, &items)) return false;
+  for (Item& item : items)
+    if (!ReadItem(s, m, &item, inst)) return false;
   for (Item& item : items) {
     std::string_view role = item.role;
     if (role == "i" || role == "L" || role == "m") continue;
     if (role[0] == 'v') {
       Type type = Type::kNone;
-      int bits = width(role.substr(2), &type);
+      int bits = WidthOf(m, role.substr(2), &type);
       uint32_t list = 0;
-      if (!VectorOperand(s, item.index, *item.operand, bits, type, role[1] == 'd', false, &list))
+      if (!VectorOperand(s, item.index, *item.operand, {bits, type, role[1] == 'd'}, &list))
         return false;
       inst->o[item.field] = list;
       continue;

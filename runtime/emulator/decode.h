@@ -12,32 +12,34 @@
 
 namespace tilec::runtime::emulator {
 
-#define TILEC_BUILDERS(X)                                                                          \
-  X(Alu)                                                                                           \
-  X(Rounded)                                                                                       \
-  X(Special)                                                                                       \
-  X(Dp4a)                                                                                          \
-  X(Prmt)                                                                                          \
-  X(PredicateLogic)                                                                                \
-  X(Mov)                                                                                           \
-  X(Selp)                                                                                          \
-  X(Setp)                                                                                          \
-  X(Cvt)                                                                                           \
-  X(CvtPack)                                                                                       \
-  X(Cvta)                                                                                          \
-  X(IsSpace) X(Mapa) X(GetCtaRank) X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret)  \
-      X(Trap) X(Nanosleep) X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive)              \
-          X(ClusterWait) X(Shfl) X(Vote) X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier)      \
-              X(MBarrierPending) X(MBarrierWait) X(CpAsync) X(CpAsyncArrive) X(BulkLoad)           \
-                  X(BulkShared) X(BulkStore) X(BulkReduce) X(TensorLoad) X(TensorStore)            \
-                      X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap) X(TensorAlloc) X(TensorMove)      \
-                          X(TensorWait) X(TensorFence) X(TensorCp) X(TensorShift) X(TensorCommit)  \
-                              X(TensorMma) X(Call) X(Brx) X(Carry) X(Bmsk) X(Szext) X(Mul24)       \
-                                  X(Dp2a) X(Fns) X(Testp) X(Approx64) X(Rounded64) X(WmmaMove)     \
-                                      X(Wmma) X(SmallMma) X(ScaledMma) X(StoreAsync) X(Video)      \
-                                          X(SetTo) X(ReplaceMap) X(CopyMap) X(StoreBulk) X(Mov128) \
-                                              X(TryCancel) X(QueryCancel) X(Pair) X(CvtSat)        \
-                                                  X(Lop3Bool)
+#define TILEC_BUILDERS(X)                                                                         \
+  X(Alu)                                                                                          \
+  X(Rounded)                                                                                      \
+  X(Special)                                                                                      \
+  X(Dp4a)                                                                                         \
+  X(Prmt)                                                                                         \
+  X(PredicateLogic)                                                                               \
+  X(Mov)                                                                                          \
+  X(Selp)                                                                                         \
+  X(Setp)                                                                                         \
+  X(Cvt)                                                                                          \
+  X(CvtPack)                                                                                      \
+  X(Cvta)                                                                                         \
+  X(IsSpace)                                                                                      \
+  X(Mapa)                                                                                         \
+  X(GetCtaRank)                                                                                   \
+  X(Ld) X(St) X(Atom) X(Nothing) X(Sync) X(Policy) X(Bra) X(Ret) X(Trap) X(Nanosleep)             \
+      X(SetMaxNReg) X(Bar) X(BarRed) X(BarWarp) X(ClusterArrive) X(ClusterWait) X(Shfl) X(Vote)   \
+          X(Match) X(ActiveMask) X(Redux) X(Elect) X(MBarrier) X(MBarrierPending) X(MBarrierWait) \
+              X(CpAsync) X(CpAsyncArrive) X(BulkLoad) X(BulkShared) X(BulkStore) X(BulkReduce)    \
+                  X(TensorLoad) X(TensorStore) X(LdMatrix) X(Mma) X(Wgmma) X(PrefetchMap)         \
+                      X(TensorAlloc) X(TensorMove) X(TensorWait) X(TensorFence) X(TensorCp)       \
+                          X(TensorShift) X(TensorCommit) X(TensorMma) X(Call) X(Brx) X(Carry)     \
+                              X(Bmsk) X(Szext) X(Mul24) X(Dp2a) X(Fns) X(Testp) X(Approx64)       \
+                                  X(Rounded64) X(WmmaMove) X(Wmma) X(SmallMma) X(ScaledMma)       \
+                                      X(StoreAsync) X(Video) X(SetTo) X(ReplaceMap) X(CopyMap)    \
+                                          X(StoreBulk) X(Mov128) X(TryCancel) X(QueryCancel)      \
+                                              X(Pair) X(CvtSat) X(Lop3Bool)
 
 // What a row's `argument` may name: an AluOp or one of these.
 enum class Unary : uint8_t {
@@ -128,6 +130,19 @@ class Decoder {
 
   bool One(const Statement& s);
   bool MatchForm(const Statement& s, Matched* out);
+  // An operand as the form's pattern names it, and the field of the instruction that it goes to.
+  struct Item {
+    std::string_view role;
+    const Operand* operand;
+    size_t index;
+    int field;
+    Ref ref;
+    std::vector<Ref> refs;  // coordinates of a tensor map
+  };
+  bool SplitOperands(const Statement& s, std::string_view pattern, std::vector<Item>* items);
+  static int WidthOf(const Matched& m, std::string_view w, Type* type);
+  bool TensorOperand(const Statement& s, Item* item);
+  bool ReadItem(const Statement& s, const Matched& m, Item* item, Inst* inst);
   bool Operands(const Statement& s, const Matched& m, Inst* inst);
   bool Bad(const Statement& s, size_t operand, const std::string& what);
   bool Refuse(const std::string& what);
@@ -162,8 +177,15 @@ class Decoder {
   void Set(Inst* inst, int field, Ref r, bool def, bool late = false);
   uint32_t BeginList(size_t n);
   void SetList(uint32_t list, size_t k, Ref r, bool def, bool also_use = false);
-  bool VectorOperand(const Statement& s, size_t index, const Operand& o, int bits, Type type,
-                     bool def, bool also_use, uint32_t* list);
+  // The registers of a vector: how wide, of which type (kNone: any), and whether they are written,
+  // or written and read.
+  struct VectorUse {
+    int bits;
+    Type type;
+    bool def = false, also_use = false;
+  };
+  bool VectorOperand(const Statement& s, size_t index, const Operand& o, const VectorUse& use,
+                     uint32_t* list);
   // The address of ld, st, atom: o[field], imm, and what Locate needs in u[0…2].
   bool AddressOperand(const Statement& s, size_t index, Inst* inst, int field, Space space,
                       bool generic);

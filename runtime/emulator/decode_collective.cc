@@ -346,13 +346,13 @@ bool Decoder::BuildWgmma(const Statement& s, const Matched&, Inst* inst) {
   }
   inst->u[2] = p.negated;
   uint32_t acc = 0, fragment = 0;
-  if (!VectorOperand(s, 0, s.operands[0], 32, Type::kNone, true, true, &acc)) return false;
+  if (!VectorOperand(s, 0, s.operands[0], {32, Type::kNone, true, true}, &acc)) return false;
   if (p_->lists[acc] != static_cast<uint32_t>(shape.accumulators()))
     return Bad(
         s, 0,
         fmt::format("{} registers are needed, {} are given", shape.accumulators(), p_->lists[acc]));
   if (shape.a_in_registers) {
-    if (!VectorOperand(s, 1, s.operands[1], 32, Type::kNone, false, false, &fragment)) return false;
+    if (!VectorOperand(s, 1, s.operands[1], {32, Type::kNone}, &fragment)) return false;
     if (p_->lists[fragment] != 4) return Bad(s, 1, "4 registers are needed");
   }
   inst->o[0] = acc;

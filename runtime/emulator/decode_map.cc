@@ -174,7 +174,7 @@ bool Decoder::BuildQueryCancel(const Statement& s, const Matched&, Inst* inst) {
     if (to.kind != Operand::Kind::kVector || to.parts.size() != 4)
       return Bad(s, 0, "a vector of 4 registers is needed");
     uint32_t list = 0;
-    if (!VectorOperand(s, 0, to, 32, Type::kB32, true, false, &list)) return false;
+    if (!VectorOperand(s, 0, to, {32, Type::kB32, true}, &list)) return false;
     inst->o[0] = list;
     inst->u[0] = 4;
   } else {

@@ -128,7 +128,7 @@ bool Decoder::BuildMov(const Statement& s, const Matched& m, Inst* inst) {
     Ref r;
     if (!(unpack ? Source(s, 1, a, m.t, bits, &r) : Destination(s, 0, d, bits, &r))) return false;
     uint32_t list = 0;
-    if (!VectorOperand(s, unpack ? 0 : 1, v, part, Type::kNone, unpack, false, &list)) return false;
+    if (!VectorOperand(s, unpack ? 0 : 1, v, {part, Type::kNone, unpack}, &list)) return false;
     Set(inst, 0, r, !unpack);
     inst->o[1] = list;
     inst->u[0] = static_cast<uint8_t>(part);

@@ -131,7 +131,7 @@ bool Decoder::BuildTensorMove(const Statement& s, const Matched&, Inst* inst) {
   }
   if (!TensorAddressOperand(s, address, inst, 1)) return false;
   uint32_t list = 0;
-  if (!VectorOperand(s, registers, s.operands[registers], 32, Type::kNone, !store, false, &list))
+  if (!VectorOperand(s, registers, s.operands[registers], {32, Type::kNone, !store}, &list))
     return false;
   if (p_->lists[list] != t.transfer.registers())
     return Bad(s, registers,
@@ -229,7 +229,7 @@ bool Decoder::BuildTensorMma(const Statement& s, const Matched&, Inst* inst) {
     t.masked = true;
     uint32_t list = 0;
     if (t.form.ws) return Bad(s, 4, ".ws has no lanes to disable");
-    if (!VectorOperand(s, 4, s.operands[4], 32, Type::kB32, false, false, &list)) return false;
+    if (!VectorOperand(s, 4, s.operands[4], {32, Type::kB32}, &list)) return false;
     if (p_->lists[list] != 4u * t.group)
       return Bad(s, 4,
                  fmt::format("{} words are needed, {} are given", 4 * t.group, p_->lists[list]));

@@ -41,7 +41,7 @@ bool Decoder::Fragment(const Statement& s, size_t index, Type type, uint32_t ele
   const size_t given = o.kind == Operand::Kind::kVector ? o.parts.size() : 1;
   if (given != needed && !(type == Type::kF16 && given > needed))
     return Bad(s, index, fmt::format("{} registers are needed", needed));
-  return VectorOperand(s, index, o, type == Type::kF64 ? 64 : 32, Type::kNone, def, false, list);
+  return VectorOperand(s, index, o, {type == Type::kF64 ? 64 : 32, Type::kNone, def}, list);
 }
 
 bool Decoder::BuildWmmaMove(const Statement& s, const Matched&, Inst* inst) {
@@ -181,8 +181,7 @@ bool Decoder::BuildScaledMma(const Statement& s, const Matched&, Inst* inst) {
   for (size_t i = 0; i < std::size(selectors); ++i) SetList(list, i, selectors[i], false);
   inst->o[6] = list;
   for (size_t k = kFragments; k-- > 0;)
-    if (!VectorOperand(s, k, s.operands[k], 32, Type::kB32, k == 0, false, &inst->o[k]))
-      return false;
+    if (!VectorOperand(s, k, s.operands[k], {32, Type::kB32, k == 0}, &inst->o[k])) return false;
   inst->u[0] = format(s.mods[n - 4]);
   inst->u[1] = format(s.mods[n - 3]);
   inst->u[2] = four_bits;
@@ -211,7 +210,7 @@ bool Decoder::BuildStoreAsync(const Statement& s, const Matched& m, Inst* inst) 
   if (!FullAddress(s, 0, s.operands[0], 32, &to) || !FullAddress(s, 2, s.operands[2], 32, &bar))
     return false;
   uint32_t list = 0;
-  if (!VectorOperand(s, 1, v, TypeBits(m.t), m.t, false, false, &list)) return false;
+  if (!VectorOperand(s, 1, v, {TypeBits(m.t), m.t}, &list)) return false;
   Set(inst, 0, to, false);
   inst->o[1] = list;
   Set(inst, 2, bar, false);

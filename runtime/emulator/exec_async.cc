@@ -113,7 +113,7 @@ Step RunMBarrier(Warp& w, const Inst& i, uint32_t mask) {
         op != MBarrierOp::kCompleteTx && !(told && address[l] == told_address)) {
       uint32_t lanes = 0;  // those still to come that arrive here too
       ForLanes(m, [&](int k) { lanes |= address[k] == address[l] ? 1u << k : 0; });
-      JudgeArrive(w, i, lanes, *cta, address[l] & ((1u << kRankShift) - 1),
+      JudgeArrive({w, i, lanes}, {*cta, address[l] & ((1u << kRankShift) - 1)},
                   op != MBarrierOp::kExpectTx,
                   op == MBarrierOp::kExpectTx || op == MBarrierOp::kArriveExpectTx ||
                       op == MBarrierOp::kArriveDropExpectTx);

@@ -145,11 +145,10 @@ Step RunAtom(Warp& w, const Inst& i, uint32_t mask) {
   }
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
-  if (!Locate(w, i, mask, i.o[first], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
-              true, &at))
-    return Step::kError;
+  const Reach reach = {static_cast<Space>(i.u[0]), i.u[1] != 0, bytes * n, /*write=*/true};
+  if (!Locate({w, i, mask}, {i.o[first], i.u[2] != 0, i.imm}, reach, &at)) return Step::kError;
   if (w.judge != nullptr) [[unlikely]]
-    JudgeAccess(w, i, mask, at, bytes * n, true, true);
+    JudgeAccess({w, i, mask}, at, bytes * n, true, true);
   uint32_t vb = list ? list[1] : i.o[first + 1], vc = op == AtomOp::kCas ? i.o[first + 2] : vb;
   auto value = [&](uint32_t row, int l) -> uint64_t {
     return bytes == 8 ? Row<uint64_t>(w, row)[l] : Row<uint32_t>(w, row)[l];

@@ -224,7 +224,7 @@ Step RunBar(Warp& w, const Inst& i, uint32_t mask) {
   NamedBarrier* b = ArriveAt(w, i, mask, &id);
   if (b == nullptr) return Step::kError;
   uint64_t generation = b->generation;
-  if (w.judge != nullptr) JudgeBar(w, i, mask, id, generation, waits, false);
+  if (w.judge != nullptr) JudgeBar({w, i, mask}, id, generation, waits, false);
   bool complete = TryComplete(*w.cta, *b);
   if (complete && waits && w.judge != nullptr) w.judge->NamedPass(w.judge_id, mask, id);
   if (complete || !waits) return Step::kNext;
@@ -246,7 +246,7 @@ Step RunBarRed(Warp& w, const Inst& i, uint32_t mask) {
     b->red_count += static_cast<uint32_t>(__builtin_popcount(p & mask));
     b->red_total += static_cast<uint32_t>(__builtin_popcount(mask));
     uint64_t generation = b->generation;
-    if (w.judge != nullptr) JudgeBar(w, i, mask, id, generation, true, true);
+    if (w.judge != nullptr) JudgeBar({w, i, mask}, id, generation, true, true);
     if (!TryComplete(*w.cta, *b)) {
       w.wait = {};
       w.wait.kind = Wait::Kind::kNamedBarrier;
@@ -352,7 +352,7 @@ Step RunSetMaxNReg(Warp& w, const Inst& i, uint32_t mask) {
     w.judge->SetRegisters(w.judge_id, PcOf(w, i), want);
     const Program& p = *cta.cluster->launch->program;
     if (p.maxnreg == 0 && p.maxntid[0] == 0 && p.reqntid[0] == 0)
-      w.judge->Hint(judge::Rule::kR1, w.judge_id, mask, PcOf(w, i),
+      w.judge->Hint(judge::Rule::kR1, ActOf({w, i, mask}),
                     "the entry does not say how many registers it starts with",
                     "give the entry `.maxnreg`, or `.reqntid` and `.minnctapersm`");
     return Step::kNext;

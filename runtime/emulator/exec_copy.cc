@@ -41,29 +41,31 @@ bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uin
   return true;
 }
 
-bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t bytes, uint32_t align,
-                 const char* what, Cta** cta, uint32_t* offset) {
+bool SharedRange(const Issuer& by, uint32_t address, const Stretch& needs, Cta** cta,
+                 uint32_t* offset) {
+  const auto& [w, i, lane] = by;
   *cta = ResolveShared(w, address, offset);
-  if (*cta == nullptr || *offset > (*cta)->smem_bytes || bytes > (*cta)->smem_bytes - *offset) {
-    FailLane(w, i, lane, kSharedOutOfBounds, what, bytes, *offset,
+  if (*cta == nullptr || *offset > (*cta)->smem_bytes ||
+      needs.bytes > (*cta)->smem_bytes - *offset) {
+    FailLane(w, i, lane, kSharedOutOfBounds, needs.what, needs.bytes, *offset,
              *cta == nullptr ? 0 : (*cta)->smem_bytes);
     return false;
   }
-  if (*offset % align != 0) {
-    FailLane(w, i, lane, kMisaligned, what, bytes, *offset, align);
+  if (*offset % needs.align != 0) {
+    FailLane(w, i, lane, kMisaligned, needs.what, needs.bytes, *offset, needs.align);
     return false;
   }
   return true;
 }
 
-bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
-                 bool write, const char* what) {
-  if (address % align != 0) {
-    FailLane(w, i, lane, kMisaligned, what, bytes, address, align);
+bool GlobalRange(const Issuer& by, uint64_t address, const Stretch& needs, bool write) {
+  const auto& [w, i, lane] = by;
+  if (address % needs.align != 0) {
+    FailLane(w, i, lane, kMisaligned, needs.what, needs.bytes, address, needs.align);
     return false;
   }
-  if (bytes == 0 || CheckGlobal(w, address, bytes, write)) return true;
-  FailLane(w, i, lane, kGlobalOutOfBounds, what, bytes, address);
+  if (needs.bytes == 0 || CheckGlobal(w, address, needs.bytes, write)) return true;
+  FailLane(w, i, lane, kGlobalOutOfBounds, needs.what, needs.bytes, address);
   return false;
 }
 
@@ -90,8 +92,8 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
       return FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
                       fmt::format("a source of {} bytes for a copy of {}", n, bytes));
     Cta* cta = nullptr;
-    if (!SharedRange(w, i, l, to[l], bytes, bytes, "an asynchronous copy", &cta, &offset) ||
-        !GlobalRange(w, i, l, from[l], n, bytes, false, "an asynchronous copy"))
+    if (!SharedRange({w, i, l}, to[l], {bytes, bytes, "an asynchronous copy"}, &cta, &offset) ||
+        !GlobalRange({w, i, l}, from[l], {n, bytes, "an asynchronous copy"}, false))
       return Step::kError;
     uint8_t* target = cta->smem + offset;
     if (Poisons(w)) memset(target, 0xff, bytes);
@@ -101,7 +103,7 @@ Step RunCpAsync(Warp& w, const Inst& i, uint32_t mask) {
       return true;
     });
   }
-  if (w.judge != nullptr) JudgeCpAsync(w, i, mask, to, from, size, bytes);
+  if (w.judge != nullptr) JudgeCpAsync({w, i, mask}, to, from, size, bytes);
   return Step::kNext;
 }
 
@@ -114,9 +116,9 @@ Step RunBulkLoad(Warp& w, const Inst& i, uint32_t mask) {
     Cta *cta = nullptr, *owner = nullptr;
     uint32_t offset = 0, bar_offset = 0;
     if (!BulkSize(w, i, l, size[l]) ||
-        !SharedRange(w, i, l, to[l], size[l], 16, "a bulk copy", &cta, &offset) ||
-        !GlobalRange(w, i, l, from[l], size[l], 16, false, "a bulk copy") ||
-        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &bar_offset))
+        !SharedRange({w, i, l}, to[l], {size[l], 16, "a bulk copy"}, &cta, &offset) ||
+        !GlobalRange({w, i, l}, from[l], {size[l], 16, "a bulk copy"}, false) ||
+        !SharedRange({w, i, l}, bar[l], {8, 8, "an mbarrier"}, &owner, &bar_offset))
       return Step::kError;
     const auto* source = reinterpret_cast<const uint8_t*>(from[l]);
     uint32_t bytes = size[l];
@@ -150,9 +152,9 @@ Step RunBulkShared(Warp& w, const Inst& i, uint32_t mask) {
     Cta *target = nullptr, *source = nullptr, *owner = nullptr;
     uint32_t d = 0, s = 0, b = 0;
     if (!BulkSize(w, i, l, size[l]) ||
-        !SharedRange(w, i, l, to[l], size[l], 16, "a bulk copy", &target, &d) ||
-        !SharedRange(w, i, l, from[l], size[l], 16, "a bulk copy", &source, &s) ||
-        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &b))
+        !SharedRange({w, i, l}, to[l], {size[l], 16, "a bulk copy"}, &target, &d) ||
+        !SharedRange({w, i, l}, from[l], {size[l], 16, "a bulk copy"}, &source, &s) ||
+        !SharedRange({w, i, l}, bar[l], {8, 8, "an mbarrier"}, &owner, &b))
       return Step::kError;
     uint32_t bytes = size[l];
     judge::AsyncOp op;
@@ -180,8 +182,8 @@ Step RunStoreAsync(Warp& w, const Inst& i, uint32_t mask) {
     const int l = __builtin_ctz(m);
     Cta *target = nullptr, *owner = nullptr;
     uint32_t d = 0, b = 0;
-    if (!SharedRange(w, i, l, to[l], bytes, bytes, "an asynchronous store", &target, &d) ||
-        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &b))
+    if (!SharedRange({w, i, l}, to[l], {bytes, bytes, "an asynchronous store"}, &target, &d) ||
+        !SharedRange({w, i, l}, bar[l], {8, 8, "an mbarrier"}, &owner, &b))
       return Step::kError;
     std::array<uint8_t, 32> values = {};
     for (uint32_t k = 0; k < list[0]; ++k) {
@@ -218,8 +220,8 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
     Cta* cta = nullptr;
     uint32_t offset = 0;
     if (!BulkSize(w, i, l, size[l]) ||
-        !SharedRange(w, i, l, from[l], size[l], 16, "a bulk copy", &cta, &offset) ||
-        !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk store"))
+        !SharedRange({w, i, l}, from[l], {size[l], 16, "a bulk copy"}, &cta, &offset) ||
+        !GlobalRange({w, i, l}, to[l], {size[l], 16, "a bulk store"}, true))
       return Step::kError;
     // Bit k of the mask: byte k of every 16.
     const auto bytes_of =
@@ -230,7 +232,7 @@ Step RunBulkStore(Warp& w, const Inst& i, uint32_t mask) {
                (i.u[0] == 0 ||
                 Row<uint32_t>(w, i.o[i.u[0]])[o] == Row<uint32_t>(w, i.o[i.u[0]])[l]);
       });
-      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], false, bytes_of, twins);
+      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], {false, bytes_of, twins});
     }
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
@@ -257,11 +259,11 @@ Step RunBulkReduce(Warp& w, const Inst& i, uint32_t mask) {
     Cta* cta = nullptr;
     uint32_t offset = 0;
     if (!BulkSize(w, i, l, size[l]) ||
-        !SharedRange(w, i, l, from[l], size[l], 16, "a bulk reduction", &cta, &offset) ||
-        !GlobalRange(w, i, l, to[l], size[l], 16, true, "a bulk reduction"))
+        !SharedRange({w, i, l}, from[l], {size[l], 16, "a bulk reduction"}, &cta, &offset) ||
+        !GlobalRange({w, i, l}, to[l], {size[l], 16, "a bulk reduction"}, true))
       return Step::kError;
     if (w.judge != nullptr)
-      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], /*reduces=*/true);
+      JudgeBulkStore({w, i, l}, {*cta, offset}, to[l], size[l], {.reduces = true});
     auto* target = reinterpret_cast<uint8_t*>(to[l]);
     const uint8_t* source = cta->smem + offset;
     const auto how = static_cast<TmaReduceOp>(i.u[0]);

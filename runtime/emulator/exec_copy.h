@@ -13,9 +13,8 @@
 
 namespace tilec::runtime::emulator {
 
-// `bytes` of global memory at `address`, on `align`. False: a fault was recorded.
-bool GlobalRange(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t bytes, uint32_t align,
-                 bool write, const char* what);
+// A stretch of global memory from `address` on. False: a fault was recorded.
+bool GlobalRange(const Issuer& by, uint64_t address, const Stretch& needs, bool write);
 
 inline bool Poisons(const Warp& w) {
   return w.cta->cluster->launch->options->landing == Landing::kPoison;

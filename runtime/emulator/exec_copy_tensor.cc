@@ -21,7 +21,7 @@ namespace {
 bool ReadTensor(Warp& w, const Inst& i, int l, const uint32_t* list, TensorMapInfo* map,
                 int32_t* coords) {
   uint64_t address = Row<uint64_t>(w, list[1])[l];
-  if (!GlobalRange(w, i, l, address, 128, 64, false, "the tensor map")) return false;
+  if (!GlobalRange({w, i, l}, address, {128, 64, "the tensor map"}, false)) return false;
   std::string why;
   if (!DecodeTensorMap(reinterpret_cast<const uint8_t*>(address), map, &why)) {
     FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
@@ -55,8 +55,9 @@ bool ReadTensor(Warp& w, const Inst& i, int l, const uint32_t* list, TensorMapIn
   return true;
 }
 
-Step CopyFault(Warp& w, const Inst& i, int l, const TmaResult& r, const TensorMapInfo& map,
-               uint32_t offset, bool write) {
+Step CopyFault(const Issuer& by, const TmaResult& r, const TensorMapInfo& map, uint32_t offset,
+               bool write) {
+  const auto& [w, i, l] = by;
   if (r.error == TmaError::kGlobal)
     return FailLane(w, i, l, kGlobalOutOfBounds, write ? "a tensor store" : "a tensor load",
                     r.row_bytes, r.address);
@@ -83,8 +84,8 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
     if (!ReadTensor(w, i, l, list, &map, coords)) return Step::kError;
     Cta *cta = nullptr, *owner = nullptr;
     uint32_t offset = 0, bar_offset = 0;
-    if (!SharedRange(w, i, l, to[l], 1, 1, "a tensor copy", &cta, &offset) ||
-        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &bar_offset))
+    if (!SharedRange({w, i, l}, to[l], {1, 1, "a tensor copy"}, &cta, &offset) ||
+        !SharedRange({w, i, l}, bar[l], {8, 8, "an mbarrier"}, &owner, &bar_offset))
       return Step::kError;
     if (i.u[2] == 1 && !i.u[0] && owner != cta)
       return FailRule(
@@ -96,9 +97,8 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
     std::array<int32_t, 5> where;
     std::copy(coords, coords + 5, where.begin());
     if (LooksAhead(w)) {
-      const TmaResult r =
-          TmaCheck(map, coords, false, std::nullopt, cta->smem_bytes, offset, check);
-      if (!r.ok()) return CopyFault(w, i, l, r, map, offset, false);
+      const TmaResult r = TmaCheck(map, coords, {.store = false}, cta->smem_bytes, offset, check);
+      if (!r.ok()) return CopyFault({w, i, l}, r, map, offset, false);
     }
     auto deliver = [&](Cta& target, Cta& signalled) {
       auto write = [=, &target](uint8_t* smem) {
@@ -114,7 +114,7 @@ Step RunTensorLoad(Warp& w, const Inst& i, uint32_t mask) {
         if (w.judge != nullptr) w.judge->Landed(op, signalled.rank, bar_offset);
         if (r.ok())
           return CompleteTx(w, i, l, signalled, bar_offset, static_cast<uint32_t>(r.bytes));
-        CopyFault(w, i, l, r, map, offset, false);
+        CopyFault({w, i, l}, r, map, offset, false);
         return false;
       });
     };
@@ -147,21 +147,22 @@ Step RunTensorStore(Warp& w, const Inst& i, uint32_t mask) {
     if (!ReadTensor(w, i, l, list, &map, coords)) return Step::kError;
     Cta* cta = nullptr;
     uint32_t offset = 0;
-    if (!SharedRange(w, i, l, from[l], 1, 1, "a tensor copy", &cta, &offset)) return Step::kError;
+    if (!SharedRange({w, i, l}, from[l], {1, 1, "a tensor copy"}, &cta, &offset))
+      return Step::kError;
     std::array<int32_t, 5> where;
     std::copy(coords, coords + 5, where.begin());
     const bool reduces = i.u[0] != 0xff;
     const auto how = static_cast<TmaReduceOp>(i.u[0]);
     if (LooksAhead(w)) {
-      const TmaResult r = TmaCheck(map, coords, true, reduces ? std::optional(how) : std::nullopt,
+      const TmaResult r = TmaCheck(map, coords, {true, reduces ? std::optional(how) : std::nullopt},
                                    cta->smem_bytes, offset, check);
-      if (!r.ok()) return CopyFault(w, i, l, r, map, offset, true);
+      if (!r.ok()) return CopyFault({w, i, l}, r, map, offset, true);
     }
     const auto land = [=, &w, &i] {
-      const TmaResult r =
-          !reduces ? TmaStore(map, where.data(), cta->smem, cta->smem_bytes, offset, check)
-                   : TmaReduce(map, where.data(), how, cta->smem, cta->smem_bytes, offset, check);
-      if (!r.ok()) CopyFault(w, i, l, r, map, offset, true);
+      const BoxSource source = {cta->smem, cta->smem_bytes, offset};
+      const TmaResult r = !reduces ? TmaStore(map, where.data(), source, check)
+                                   : TmaReduce(map, where.data(), how, source, check);
+      if (!r.ok()) CopyFault({w, i, l}, r, map, offset, true);
       return r.ok();
     };
     if (reduces && how == TmaReduceOp::kAdd && IsFloat(map.element))

@@ -18,12 +18,11 @@ namespace {
 constexpr uint32_t kHalf = sizeof(TensorMap) / 2;  // maps lie on 64 bytes
 
 // Both halves of the maps at the lanes' addresses, checked; `told` to the judge as one access.
-bool LocateMaps(Warp& w, const Inst& i, uint32_t mask, const uint64_t* address, Space space,
-                bool generic, bool write, Access at[2]) {
+bool LocateMaps(const Issuers& by, const uint64_t* address, const Reach& of_half, Access at[2]) {
   for (uint32_t half = 0; half < 2; ++half) {
     uint64_t a[32];
     for (int l = 0; l < 32; ++l) a[l] = address[l] + half * kHalf;
-    if (!LocateAt(w, i, mask, a, space, generic, kHalf, write, &at[half])) return false;
+    if (!LocateAt(by, a, of_half, &at[half])) return false;
   }
   // Two allocations never touch, so both halves are of one piece.
   return true;
@@ -36,7 +35,7 @@ void JudgeMaps(Warp& w, const Inst& i, uint32_t mask, const Access at[2], bool w
   for (uint32_t k = 0; k < 2 * kHalf; k += kBlock) {
     Access part = at[k / kHalf];
     ForLanes(mask, [&](int l) { part.p[l] += k % kHalf; });
-    JudgeAccess(w, i, mask, part, kBlock, write, /*atomic=*/false);
+    JudgeAccess({w, i, mask}, part, kBlock, write, /*atomic=*/false);
   }
 }
 
@@ -48,8 +47,8 @@ Step RunReplaceMap(Warp& w, const Inst& i, uint32_t mask) {
     address[l] = i.u[2] ? Row<uint64_t>(w, i.o[0])[l] + i.imm
                         : static_cast<uint32_t>(Row<uint32_t>(w, i.o[0])[l] + i.imm);
   Access at[2];
-  if (!LocateMaps(w, i, mask, address, static_cast<Space>(i.u[0]), i.u[1], true, at))
-    return Step::kError;
+  const Reach reach = {static_cast<Space>(i.u[0]), i.u[1] != 0, kHalf, /*write=*/true};
+  if (!LocateMaps({w, i, mask}, address, reach, at)) return Step::kError;
   JudgeMaps(w, i, mask, at, false);
   JudgeMaps(w, i, mask, at, true);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -72,8 +71,8 @@ Step RunCopyMap(Warp& w, const Inst& i, uint32_t mask) {
     from[l] = Row<uint32_t>(w, i.o[1])[l];
   }
   Access source[2], target[2];
-  if (!LocateMaps(w, i, mask, from, Space::kShared, false, false, source) ||
-      !LocateMaps(w, i, mask, to, Space::kGlobal, false, true, target))
+  if (!LocateMaps({w, i, mask}, from, {Space::kShared, false, kHalf, /*write=*/false}, source) ||
+      !LocateMaps({w, i, mask}, to, {Space::kGlobal, false, kHalf, /*write=*/true}, target))
     return Step::kError;
   // One lane has often written the map: all wait for each other here, which is taken as an order.
   if (w.judge != nullptr) w.judge->WarpSync(w.judge_id, mask);
@@ -116,8 +115,9 @@ Step RunTryCancel(Warp& w, const Inst& i, uint32_t mask) {
     const int l = __builtin_ctz(m);
     Cta *cta = nullptr, *owner = nullptr;
     uint32_t offset = 0, at = 0;
-    if (!SharedRange(w, i, l, to[l], sizeof(Answer), sizeof(Answer), "an answer", &cta, &offset) ||
-        !SharedRange(w, i, l, bar[l], 8, 8, "an mbarrier", &owner, &at))
+    if (!SharedRange({w, i, l}, to[l], {sizeof(Answer), sizeof(Answer), "an answer"}, &cta,
+                     &offset) ||
+        !SharedRange({w, i, l}, bar[l], {8, 8, "an mbarrier"}, &owner, &at))
       return Step::kError;
     if (cta != w.cta || owner != w.cta)
       return FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
@@ -180,7 +180,7 @@ Step RunStoreBulk(Warp& w, const Inst& i, uint32_t mask) {
       return FailLane(w, i, l, kBadOperandValue, TextOf(w, i),
                       fmt::format("a size of {} bytes, which is no multiple of 8", size));
     const auto low = static_cast<uint32_t>(a[l]);
-    if (!SharedRange(w, i, l, low, size, kPiece, "a store in bulk", &cta, &offset))
+    if (!SharedRange({w, i, l}, low, {size, kPiece, "a store in bulk"}, &cta, &offset))
       return Step::kError;
     if (size > 0) std::memset(cta->smem + offset, 0, size);
     if (w.judge == nullptr) continue;
@@ -188,7 +188,7 @@ Step RunStoreBulk(Warp& w, const Inst& i, uint32_t mask) {
     at.space = Space::kShared;
     for (uint64_t k = 0; k < size; k += kPiece) {
       at.p[l] = cta->smem + offset + k;
-      JudgeAccess(w, i, 1u << l, at, kPiece, /*write=*/true, /*atomic=*/false);
+      JudgeAccess({w, i, 1u << l}, at, kPiece, /*write=*/true, /*atomic=*/false);
     }
   }
   return Step::kNext;

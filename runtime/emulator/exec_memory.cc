@@ -47,8 +47,12 @@ bool GlobalFault(Warp& w, const Inst& i, int lane, uint64_t address, uint64_t by
   return false;
 }
 
-bool LocateGlobal(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint32_t bytes,
-                  bool write, Access* out) {
+bool LocateGlobal(const Issuers& by, const uint64_t* a, const Reach& reach, Access* out) {
+  Warp& w = by.w;
+  const Inst& i = by.i;
+  const uint32_t mask = by.mask;
+  const uint32_t bytes = reach.bytes;
+  const bool write = reach.write;
   uint64_t lo = ~0ull, hi = 0, bits = 0;
   ForLanes(mask, [&](int l) {
     lo = std::min(lo, a[l]);
@@ -81,8 +85,12 @@ bool LocateGlobal(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint
   return true;
 }
 
-bool LocateShared(Warp& w, const Inst& i, uint32_t mask, const uint64_t* a, uint32_t bytes,
-                  bool write, Access* out) {
+bool LocateShared(const Issuers& by, const uint64_t* a, const Reach& reach, Access* out) {
+  Warp& w = by.w;
+  const Inst& i = by.i;
+  const uint32_t mask = by.mask;
+  const uint32_t bytes = reach.bytes;
+  const bool write = reach.write;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     int l = __builtin_ctz(m);
     uint32_t offset = 0;
@@ -117,56 +125,100 @@ bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write) {
   return !write || !w.cache_read_only;
 }
 
-bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
-            bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out) {
+bool Locate(const Issuers& by, const AddressRow& at, const Reach& reach, Access* out) {
   alignas(64) uint64_t a[32];
-  if (wide) {
-    const uint64_t* r = Row<uint64_t>(w, row);
-    for (int l = 0; l < 32; ++l) a[l] = r[l] + offset;
+  if (at.wide) {
+    const uint64_t* r = Row<uint64_t>(by.w, at.row);
+    for (int l = 0; l < 32; ++l) a[l] = r[l] + at.offset;
   } else {
-    const uint32_t* r = Row<uint32_t>(w, row);
-    uint32_t o = static_cast<uint32_t>(offset);
+    const uint32_t* r = Row<uint32_t>(by.w, at.row);
+    uint32_t o = static_cast<uint32_t>(at.offset);
     for (int l = 0; l < 32; ++l) a[l] = static_cast<uint32_t>(r[l] + o);
   }
-  return LocateAt(w, i, mask, a, space, generic, bytes, write, out);
+  return LocateAt(by, a, reach, out);
 }
 
-bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
-              uint32_t bytes, bool write, Access* out) {
+namespace {
+
+// A generic access is one of the space whose window its addresses are in, all of them.
+bool SettleSpace(const Issuers& by, uint64_t* a, Reach* reach) {
+  uint64_t window = a[__builtin_ctz(by.mask)] & kWindowMask;
+  bool same = true;
+  ForLanes(by.mask, [&](int l) { same = same && (a[l] & kWindowMask) == window; });
+  if (!same) {
+    FailText(by.w, by.i, kPtxRefused,
+             "the emulator does not run one generic access to several state "
+             "spaces",
+             __builtin_ctz(by.mask));
+    return false;
+  }
+  reach->space = window == kSharedWindow  ? Space::kShared
+                 : window == kLocalWindow ? Space::kLocal
+                                          : Space::kGlobal;
+  if (reach->space == Space::kLocal)
+    for (int l = 0; l < 32; ++l) a[l] -= kLocalWindow;
+  return true;
+}
+
+// Offsets among the launch's parameters; `cvta.param` makes them generic.
+bool LocateParam(const Issuers& by, const uint64_t* a, const Reach& reach, Access* out) {
+  const auto& [w, i, mask] = by;
+  const Launch& launch = *w.cta->cluster->launch;
+  const uint64_t size = launch.program->param_bytes;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    int l = __builtin_ctz(m);
+    if (a[l] > size || reach.bytes > size - a[l] || a[l] % reach.bytes != 0) {
+      FailLane(w, i, l, kParamOutOfBounds, Verb(reach.write), reach.bytes, a[l], size);
+      return false;
+    }
+    out->p[l] = launch.params + a[l];
+  }
+  out->contiguous = false;
+  return true;
+}
+
+bool LocateLocal(const Issuers& by, const uint64_t* a, const Reach& reach, Access* out) {
+  const auto& [w, i, mask] = by;
+  out->contiguous = false;
+  const uint64_t size = w.cta->cluster->launch->program->local_bytes;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    int l = __builtin_ctz(m);
+    if (a[l] > size || reach.bytes > size - a[l]) {
+      FailLane(w, i, l, kLocalOutOfBounds, Verb(reach.write), reach.bytes, a[l], size);
+      return false;
+    }
+    if (a[l] & (reach.bytes - 1)) {
+      FailLane(w, i, l, kMisaligned, Verb(reach.write), reach.bytes, a[l], reach.bytes);
+      return false;
+    }
+    out->p[l] = w.local + static_cast<uint64_t>(l) * size + a[l];
+  }
+  return true;
+}
+
+}  // namespace
+
+bool LocateAt(const Issuers& by, uint64_t* a, Reach reach, Access* out) {
+  Warp& w = by.w;
+  const uint32_t mask = by.mask, bytes = reach.bytes;
   out->contiguous = false;
   if (mask == ~0u) {
     uint64_t bad = 0;
     for (int l = 0; l < 32; ++l) bad |= (a[l] - a[0]) ^ (static_cast<uint64_t>(l) * bytes);
     out->contiguous = bad == 0;
   }
-  if (generic) {
-    uint64_t window = a[__builtin_ctz(mask)] & kWindowMask;
-    bool same = true;
-    ForLanes(mask, [&](int l) { same = same && (a[l] & kWindowMask) == window; });
-    if (!same) {
-      FailText(w, i, kPtxRefused,
-               "the emulator does not run one generic access to several state "
-               "spaces",
-               __builtin_ctz(mask));
-      return false;
-    }
-    space = window == kSharedWindow  ? Space::kShared
-            : window == kLocalWindow ? Space::kLocal
-                                     : Space::kGlobal;
-    if (space == Space::kLocal)
-      for (int l = 0; l < 32; ++l) a[l] -= kLocalWindow;
-  }
-  out->space = space;
-  switch (space) {
+  if (reach.generic && !SettleSpace(by, a, &reach)) return false;
+  out->space = reach.space;
+  switch (reach.space) {
     case Space::kGlobal:
     case Space::kConst:
       if (out->contiguous && ((a[0] & (bytes - 1)) == 0) && a[0] >= w.cache_lo &&
           a[0] < w.cache_hi && 32ull * bytes <= w.cache_hi - a[0] &&
-          !(write && w.cache_read_only)) {
+          !(reach.write && w.cache_read_only)) {
         for (int l = 0; l < 32; ++l) out->p[l] = reinterpret_cast<uint8_t*>(a[l]);
         return true;
       }
-      return LocateGlobal(w, i, mask, a, bytes, write, out);
+      return LocateGlobal(by, a, reach, out);
     case Space::kShared: {
       // Most addresses are of the warp's own CTA: offsets from its window.
       const uint64_t own = uint64_t{w.cta->rank} << kRankShift;
@@ -180,115 +232,95 @@ bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, b
           ForLanes(mask, [&](int l) { out->p[l] = w.cta->smem + (a[l] - own); });
         return true;
       }
-      return LocateShared(w, i, mask, a, bytes, write, out);
+      return LocateShared(by, a, reach, out);
     }
-    case Space::kParam: {  // an offset; `cvta.param` makes it generic
-      const Launch& launch = *w.cta->cluster->launch;
-      uint64_t size = launch.program->param_bytes;
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        if (a[l] > size || bytes > size - a[l] || a[l] % bytes != 0) {
-          FailLane(w, i, l, kParamOutOfBounds, Verb(write), bytes, a[l], size);
-          return false;
-        }
-        out->p[l] = launch.params + a[l];
-      }
-      out->contiguous = false;
-      return true;
-    }
-    case Space::kLocal: {
-      out->contiguous = false;
-      uint64_t size = w.cta->cluster->launch->program->local_bytes;
-      for (uint32_t m = mask; m != 0; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        if (a[l] > size || bytes > size - a[l]) {
-          FailLane(w, i, l, kLocalOutOfBounds, Verb(write), bytes, a[l], size);
-          return false;
-        }
-        if (a[l] & (bytes - 1)) {
-          FailLane(w, i, l, kMisaligned, Verb(write), bytes, a[l], bytes);
-          return false;
-        }
-        out->p[l] = w.local + static_cast<uint64_t>(l) * size + a[l];
-      }
-      return true;
-    }
+    case Space::kParam: return LocateParam(by, a, reach, out);
+    case Space::kLocal: return LocateLocal(by, a, reach, out);
   }
   return false;
 }
 
 namespace {
 
+// One element of what each lane accesses: `shift` bytes into it, `stride` from lane to lane where
+// the access is contiguous.
+struct LaneElement {
+  uint32_t mask, stride, shift;
+};
+// Where it goes to or comes from.
+struct LaneRegister {
+  uint32_t row;
+  int bits;
+};
+
 template <typename M, typename L>
-void LoadRow(const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, L* d) {
-  if (mask == ~0u && at.contiguous) {
-    const uint8_t* p = at.p[0] + shift;
-    if (sizeof(M) == sizeof(L) && stride == sizeof(M)) {
+void LoadRow(const Access& at, const LaneElement& e, L* d) {
+  if (e.mask == ~0u && at.contiguous) {
+    const uint8_t* p = at.p[0] + e.shift;
+    if (sizeof(M) == sizeof(L) && e.stride == sizeof(M)) {
       memcpy(d, p, 32 * sizeof(M));
       return;
     }
     for (uint32_t l = 0; l < 32; ++l) {
       M v;
-      memcpy(&v, p + l * stride, sizeof v);
+      memcpy(&v, p + l * e.stride, sizeof v);
       d[l] = static_cast<L>(v);
     }
     return;
   }
-  ForLanes(mask, [&](int l) {
+  ForLanes(e.mask, [&](int l) {
     M v;
-    memcpy(&v, at.p[l] + shift, sizeof v);
+    memcpy(&v, at.p[l] + e.shift, sizeof v);
     d[l] = static_cast<L>(v);
   });
 }
 
 template <typename M>
-void LoadAs(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift, uint32_t row,
-            int bits) {
-  if (bits == 64)
-    LoadRow<M, uint64_t>(at, mask, stride, shift, Row<uint64_t>(w, row));
+void LoadAs(Warp& w, const Access& at, const LaneElement& e, const LaneRegister& to) {
+  if (to.bits == 64)
+    LoadRow<M, uint64_t>(at, e, Row<uint64_t>(w, to.row));
   else
-    LoadRow<M, uint32_t>(at, mask, stride, shift, Row<uint32_t>(w, row));
-  if (bits == 16 && sizeof(M) == 1 && M(-1) < M(0))
-    ForLanes(mask, [&](int l) { Row<uint32_t>(w, row)[l] &= 0xffff; });
+    LoadRow<M, uint32_t>(at, e, Row<uint32_t>(w, to.row));
+  if (to.bits == 16 && sizeof(M) == 1 && M(-1) < M(0))
+    ForLanes(e.mask, [&](int l) { Row<uint32_t>(w, to.row)[l] &= 0xffff; });
 }
 
-void LoadOne(Warp& w, Type t, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift,
-             uint32_t row, int bits) {
+void LoadOne(Warp& w, Type t, const Access& at, const LaneElement& e, const LaneRegister& to) {
   switch (TypeBits(t)) {
     case 8:
       if (t == Type::kS8)
-        LoadAs<int8_t>(w, at, mask, stride, shift, row, bits);
+        LoadAs<int8_t>(w, at, e, to);
       else
-        LoadAs<uint8_t>(w, at, mask, stride, shift, row, bits);
+        LoadAs<uint8_t>(w, at, e, to);
       break;
     case 16:
-      if (t == Type::kS16 && bits != 16)
-        LoadAs<int16_t>(w, at, mask, stride, shift, row, bits);
+      if (t == Type::kS16 && to.bits != 16)
+        LoadAs<int16_t>(w, at, e, to);
       else
-        LoadAs<uint16_t>(w, at, mask, stride, shift, row, bits);
+        LoadAs<uint16_t>(w, at, e, to);
       break;
     case 32:
       if (t == Type::kS32)
-        LoadAs<int32_t>(w, at, mask, stride, shift, row, bits);
+        LoadAs<int32_t>(w, at, e, to);
       else
-        LoadAs<uint32_t>(w, at, mask, stride, shift, row, bits);
+        LoadAs<uint32_t>(w, at, e, to);
       break;
-    case 64: LoadAs<uint64_t>(w, at, mask, stride, shift, row, bits); break;
+    case 64: LoadAs<uint64_t>(w, at, e, to); break;
   }
 }
 
 template <typename M>
-void StoreRow(Warp& w, const Access& at, uint32_t mask, uint32_t stride, uint32_t shift,
-              uint32_t row, int bits) {
-  const uint32_t* r32 = Row<uint32_t>(w, row);
-  const uint64_t* r64 = Row<uint64_t>(w, row);
-  if (mask == ~0u && at.contiguous && stride == sizeof(M) && sizeof(M) == (bits == 64 ? 8u : 4u)) {
-    memcpy(at.p[0] + shift, r32, 32 * sizeof(M));
+void StoreRow(Warp& w, const Access& at, const LaneElement& e, const LaneRegister& from) {
+  const uint32_t* r32 = Row<uint32_t>(w, from.row);
+  const uint64_t* r64 = Row<uint64_t>(w, from.row);
+  if (e.mask == ~0u && at.contiguous && e.stride == sizeof(M) &&
+      sizeof(M) == (from.bits == 64 ? 8u : 4u)) {
+    memcpy(at.p[0] + e.shift, r32, 32 * sizeof(M));
     return;
   }
-  ForLanes(mask, [&](int l) {
-    M v = bits == 64 ? static_cast<M>(r64[l]) : static_cast<M>(r32[l]);
-    memcpy(at.p[l] + shift, &v, sizeof v);
+  ForLanes(e.mask, [&](int l) {
+    M v = from.bits == 64 ? static_cast<M>(r64[l]) : static_cast<M>(r32[l]);
+    memcpy(at.p[l] + e.shift, &v, sizeof v);
   });
 }
 
@@ -301,7 +333,8 @@ Step RunLdParam(Warp& w, const Inst& i, uint32_t mask) {
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8;
   Access at;
   for (auto& p : at.p) p = launch.params + i.imm;
-  for (uint32_t k = 0; k < list[0]; ++k) LoadOne(w, t, at, mask, 0, k * bytes, list[1 + k], i.u[4]);
+  for (uint32_t k = 0; k < list[0]; ++k)
+    LoadOne(w, t, at, {mask, 0, k * bytes}, {list[1 + k], i.u[4]});
   return Step::kNext;
 }
 
@@ -324,13 +357,12 @@ Step RunLd(Warp& w, const Inst& i, uint32_t mask) {
   Type t = static_cast<Type>(i.u[3]);
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];
   Access at;
-  if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
-              false, &at))
-    return Step::kError;
+  const Reach reach = {static_cast<Space>(i.u[0]), i.u[1] != 0, bytes * n, /*write=*/false};
+  if (!Locate({w, i, mask}, {i.o[0], i.u[2] != 0, i.imm}, reach, &at)) return Step::kError;
   if (w.judge != nullptr) [[unlikely]]
-    JudgeAccess(w, i, mask, at, bytes * n, false, false);
+    JudgeAccess({w, i, mask}, at, bytes * n, reach.write, /*atomic=*/false);
   for (uint32_t k = 0; k < n; ++k)
-    LoadOne(w, t, at, mask, bytes * n, k * bytes, list[1 + k], i.u[4]);
+    LoadOne(w, t, at, {mask, bytes * n, k * bytes}, {list[1 + k], i.u[4]});
   return Step::kNext;
 }
 
@@ -343,17 +375,18 @@ Step RunSt(Warp& w, const Inst& i, uint32_t mask) {
   Type t = static_cast<Type>(i.u[3]);
   uint32_t bytes = static_cast<uint32_t>(TypeBits(t)) / 8, n = list[0];
   Access at;
-  if (!Locate(w, i, mask, i.o[0], i.u[2], static_cast<Space>(i.u[0]), i.u[1], i.imm, bytes * n,
-              true, &at))
-    return Step::kError;
+  const Reach reach = {static_cast<Space>(i.u[0]), i.u[1] != 0, bytes * n, /*write=*/true};
+  if (!Locate({w, i, mask}, {i.o[0], i.u[2] != 0, i.imm}, reach, &at)) return Step::kError;
   if (w.judge != nullptr) [[unlikely]]
-    JudgeAccess(w, i, mask, at, bytes * n, true, false);
+    JudgeAccess({w, i, mask}, at, bytes * n, reach.write, /*atomic=*/false);
   for (uint32_t k = 0; k < n; ++k) {
+    const LaneElement e = {mask, bytes * n, bytes * k};
+    const LaneRegister from = {list[1 + k], i.u[4]};
     switch (bytes) {
-      case 1: StoreRow<uint8_t>(w, at, mask, n, k, list[1 + k], i.u[4]); break;
-      case 2: StoreRow<uint16_t>(w, at, mask, 2 * n, 2 * k, list[1 + k], i.u[4]); break;
-      case 4: StoreRow<uint32_t>(w, at, mask, 4 * n, 4 * k, list[1 + k], i.u[4]); break;
-      case 8: StoreRow<uint64_t>(w, at, mask, 8 * n, 8 * k, list[1 + k], i.u[4]); break;
+      case 1: StoreRow<uint8_t>(w, at, e, from); break;
+      case 2: StoreRow<uint16_t>(w, at, e, from); break;
+      case 4: StoreRow<uint32_t>(w, at, e, from); break;
+      case 8: StoreRow<uint64_t>(w, at, e, from); break;
     }
   }
   return Step::kNext;

@@ -40,9 +40,9 @@ Step RunLdMatrix(Warp& w, const Inst& i, uint32_t mask) {
   for (uint32_t k = 0; k < list[0] && k < 4; ++k) rows[k] = Row<uint32_t>(w, list[1 + k]);
   MatrixFault fault;
   int count = static_cast<int>(list[0]);
-  bool ok = store
-                ? StMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault)
-                : LdMatrix(count, i.u[1], addresses, w.cta->smem, w.cta->smem_bytes, rows, &fault);
+  const MatrixRows at = {count, i.u[1] != 0, addresses};
+  bool ok = store ? StMatrix(at, w.cta->smem, w.cta->smem_bytes, rows, &fault)
+                  : LdMatrix(at, w.cta->smem, w.cta->smem_bytes, rows, &fault);
   if (ok && w.judge != nullptr) JudgeMatrix(w, i, addresses, list[0], store);
   if (ok) return Step::kNext;
   const char* verb = store ? "a store" : "a load";
@@ -102,8 +102,10 @@ Step RunScaledMma(Warp& w, const Inst& i, uint32_t mask) {
     const uint32_t* list = &launch.program->lists[i.o[k]];
     for (uint32_t r = 0; r < list[0] && r < 4; ++r) rows[k][r] = Row<uint32_t>(w, list[1 + r]);
   }
-  MmaScaled(shape, rows[1], rows[2], rows[3], Row<uint32_t>(w, i.o[4]), Row<uint32_t>(w, i.o[5]),
-            by, rows[0], launch.options->arithmetic);
+  MmaScaled(
+      shape,
+      {rows[1], rows[2], rows[3], Row<uint32_t>(w, i.o[4]), Row<uint32_t>(w, i.o[5]), rows[0]}, by,
+      launch.options->arithmetic);
   return Step::kNext;
 }
 
@@ -162,7 +164,7 @@ Step RunWgmma(Warp& w, const Inst& i, uint32_t mask) {
       for (uint32_t r = 0; r < 4; ++r) registers.a[q][r] = Row<uint32_t>(v, frag[1 + r]);
   }
   std::string error;
-  if (!Wgmma(shape, desc_a, desc_b, scale_d, cta.smem, cta.smem_bytes, registers,
+  if (!Wgmma(shape, {desc_a, desc_b, scale_d, {cta.smem, cta.smem_bytes}}, registers,
              launch.options->arithmetic, &error))
     return FailRule(w, i, kBadOperandValue, judge::Rule::kW3,
                     fmt::format("`{}`: {}", TextOf(w, i), error));

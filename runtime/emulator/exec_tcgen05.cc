@@ -47,8 +47,8 @@ bool MoveAddress(Warp& w, const Inst& i, const TensorTransfer& t, TensorAddress*
     // The second CTA of a pair that counts rows as the product does: public kernels that ran on
     // silicon do, and got the rows of their own quarter.
     if (w.judge != nullptr)
-      w.judge->TensorSay(
-          Rule::kT3, judge::Severity::kPortability, w.judge_id, 0, PcOf(w, i),
+      w.judge->Say(
+          Rule::kT3, judge::Severity::kPortability, ActOf({w, i, 0}),
           fmt::format("the address names lane {}, and a CTA has {} lanes", at->lane, kTensorLanes),
           "count lanes from 0 in each CTA of a pair");
     at->lane %= kTensorLanes;
@@ -68,11 +68,11 @@ bool MoveAddress(Warp& w, const Inst& i, const TensorTransfer& t, TensorAddress*
     }
     // Silicon takes the quarter from the warp; the ISA says that the address has it.
     if (w.judge != nullptr)
-      w.judge->TensorSay(Rule::kT3, judge::Severity::kPortability, w.judge_id, 0, PcOf(w, i),
-                         fmt::format("the address names lane {}, and warp {} of its warpgroup has "
-                                     "lanes [{}, {})",
-                                     at->lane, w.index % 4, quarter, quarter + 32),
-                         "add the warp's first lane << 16 to the address");
+      w.judge->Say(Rule::kT3, judge::Severity::kPortability, ActOf({w, i, 0}),
+                   fmt::format("the address names lane {}, and warp {} of its warpgroup has "
+                               "lanes [{}, {})",
+                               at->lane, w.index % 4, quarter, quarter + 32),
+                   "add the warp's first lane << 16 to the address");
     at->lane += quarter;
   }
   for (uint32_t k = 0; k < t.accesses(); ++k)

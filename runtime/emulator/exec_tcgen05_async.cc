@@ -20,12 +20,13 @@ uint8_t LayoutOf(const TensorDescriptor& d) {
 
 // The judge is told of an operand in the shared memory of a CTA.
 template <typename Each>
-void JudgeChunks(Warp& w, const judge::AsyncOp& op, const Cta& cta, const TensorDescriptor& d,
+void JudgeChunks(const judge::AsyncOp& op, const Cta& cta, const TensorDescriptor& d,
                  uint32_t per_row, bool columns, Each each) {
   std::vector<uint32_t> offsets;
   each([&](uint32_t offset) { offsets.push_back(std::min(offset, cta.smem_bytes)); });
-  w.judge->AsyncChunks(op, cta.rank, offsets.data(), offsets.size(), per_row, columns,
-                       d.mode == 1 ? 0 : LayoutOf(d));
+  const uint8_t layout = d.mode == 1 ? 0 : LayoutOf(d);
+  JudgeOf(cta)->AsyncChunks(op, cta.rank,
+                            {offsets.data(), offsets.size(), per_row, columns, layout});
 }
 
 // ---- mma ----
@@ -37,13 +38,13 @@ struct Issue {
   Cta* ctas[2] = {};
 };
 
-bool DescriptorOf(Warp& w, const Inst& i, int lane, const MmaTask& task, bool operand_b,
-                  uint64_t bits, TensorDescriptor* out) {
+bool DescriptorOf(const Issuer& by, const MmaTask& task, bool operand_b, uint64_t bits,
+                  TensorDescriptor* out) {
   std::string error;
   if (DecodeTensorDescriptor(bits, out, &error) &&
       SwizzleFits(task, operand_b ? task.transpose_b : task.transpose_a, *out, &error))
     return true;
-  Bad(w, i, lane, Rule::kT8,
+  Bad(by.w, by.i, by.lane, Rule::kT8,
       fmt::format("descriptor of {} ({:#018x}): {}", operand_b ? "B" : "A", bits, error));
   return false;
 }
@@ -76,9 +77,9 @@ bool ReadMma(Warp& w, const Inst& i, int l, Issue* out) {
   o.d = TensorAddress::Of(Row<uint32_t>(w, i.o[0])[l]);
   if (inst.form.a_in_tensor)
     o.a = TensorAddress::Of(Row<uint32_t>(w, i.o[1])[l]);
-  else if (!DescriptorOf(w, i, l, task, false, Row<uint64_t>(w, i.o[1])[l], &o.a_desc))
+  else if (!DescriptorOf({w, i, l}, task, false, Row<uint64_t>(w, i.o[1])[l], &o.a_desc))
     return false;
-  if (!DescriptorOf(w, i, l, task, true, Row<uint64_t>(w, i.o[2])[l], &o.b_desc)) return false;
+  if (!DescriptorOf({w, i, l}, task, true, Row<uint64_t>(w, i.o[2])[l], &o.b_desc)) return false;
   if (IsScaled(task.form.kind)) {
     o.scale_a = TensorAddress::Of(Row<uint32_t>(w, i.o[4])[l]);
     o.scale_b = TensorAddress::Of(Row<uint32_t>(w, i.o[5])[l]);
@@ -126,8 +127,7 @@ judge::AsyncOp JudgeMma(Warp& w, const Inst& i, int lane, const Issue& m) {
     for (int b = 0; b < 2; ++b) {
       if (b == 0 && m.task.form.a_in_tensor) continue;
       const TensorDescriptor& d = b ? m.operands.b_desc : m.operands.a_desc;
-      JudgeChunks(w, op, cta, d, ChunksPerRow(m.task, b),
-                  b ? m.task.transpose_b : m.task.transpose_a,
+      JudgeChunks(op, cta, d, ChunksPerRow(m.task, b), b ? m.task.transpose_b : m.task.transpose_a,
                   [&](auto f) { ForEachMmaChunk(m.task, b, d, f); });
     }
   }
@@ -229,7 +229,7 @@ Step RunTensorCp(Warp& w, const Inst& i, uint32_t mask) {
         return Step::kError;
       if (w.judge == nullptr) continue;
       if (ctas[c] != w.cta) w.judge->TensorPeer(op, ctas[c]->rank);
-      JudgeChunks(w, op, *ctas[c], from, inst.copy.columns() / 4, false,
+      JudgeChunks(op, *ctas[c], from, inst.copy.columns() / 4, false,
                   [&](auto f) { ForEachCopyChunk(inst.copy, from, f); });
       w.judge->TensorTouch(op, judge::TensorAct::kCopy, to.column,
                            {ctas[c]->rank, 0, kTensorLanes, to.column, inst.copy.columns(), true});

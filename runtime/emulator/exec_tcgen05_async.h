@@ -56,9 +56,9 @@ inline TensorPart PartOf(Cta* cta) {
 // What one thread issues is issued by several.
 inline void JudgeLanes(Warp& w, const Inst& i, uint32_t mask, judge::Severity severity) {
   if (w.judge == nullptr || (mask & (mask - 1)) == 0) return;
-  w.judge->TensorSay(Rule::kT11, severity, w.judge_id, mask, PcOf(w, i),
-                     fmt::format("lanes {:#x} issue the operation, each of them once", mask),
-                     "let one lane issue it, see `elect.sync`");
+  w.judge->Say(Rule::kT11, severity, ActOf({w, i, mask}),
+               fmt::format("lanes {:#x} issue the operation, each of them once", mask),
+               "let one lane issue it, see `elect.sync`");
 }
 
 }  // namespace tilec::runtime::emulator

@@ -61,8 +61,13 @@ double ValueOf(Type t, uint64_t bits) {
   return FloatOf(t == Type::kTF32 ? word & 0xffffe000u : word);
 }
 
-uint64_t Product(Type d, Type c, uint64_t sum, const double* a, const double* b, uint32_t k,
-                 bool clamp) {
+// A sum of products: its type, that of what it is added to, and whether it stays in range.
+struct SumKind {
+  Type d, c;
+  bool clamp;
+};
+uint64_t Product(const SumKind& kind, uint64_t sum, const double* a, const double* b, uint32_t k) {
+  const auto [d, c, clamp] = kind;
   if (d == Type::kF64) {
     double x = DoubleOf(sum);
     for (uint32_t j = 0; j < k; ++j) x = std::fma(a[j], b[j], x);
@@ -112,9 +117,10 @@ Step RunWmmaMove(Warp& w, const Inst& i, uint32_t mask) {
       if (!i.u[2]) at[l] = static_cast<uint32_t>(at[l]);
     }
     Access access;
-    if (!LocateAt(w, i, mask, at, static_cast<Space>(i.u[0]), i.u[1], bytes, store, &access))
+    if (!LocateAt({w, i, mask}, at, {static_cast<Space>(i.u[0]), i.u[1] != 0, bytes, store},
+                  &access))
       return Step::kError;
-    if (w.judge != nullptr) JudgeAccess(w, i, mask, access, bytes, store, false);
+    if (w.judge != nullptr) JudgeAccess({w, i, mask}, access, bytes, store, false);
     for (uint32_t l = 0; l < 32; ++l) {
       uint64_t value = 0;
       if (store) {
@@ -158,7 +164,7 @@ Step RunWmma(Warp& w, const Inst& i, uint32_t mask) {
     for (uint32_t e = 0; e < ec; ++e) {
       const uint32_t flat = l * ec + e;
       SetElement(w, ListOf(w, i.o[0]), td, l, e,
-                 Product(td, tc, sums[l][e], a[flat / s.n], b[flat % s.n], s.k, i.imm != 0));
+                 Product({td, tc, i.imm != 0}, sums[l][e], a[flat / s.n], b[flat % s.n], s.k));
     }
   return Step::kNext;
 }
@@ -192,8 +198,8 @@ Step RunSmallMma(Warp& w, const Inst& i, uint32_t mask) {
   uint64_t out[4][32];
   for (uint32_t q = 0; q < 2 * halves; ++q)
     for (uint32_t l = 0; l < 32; ++l)
-      out[q][l] = Product(t, t, FragmentElement(w, c, t, l, q), a[l / 4 + 8 * (q / 2)],
-                          b[2 * (l % 4) + q % 2], k, i.u[3]);
+      out[q][l] = Product({t, t, i.u[3] != 0}, FragmentElement(w, c, t, l, q),
+                          a[l / 4 + 8 * (q / 2)], b[2 * (l % 4) + q % 2], k);
   for (uint32_t q = 0; q < 2 * halves; ++q)
     for (uint32_t l = 0; l < 32; ++l) SetElement(w, d, t, l, q, out[q][l]);
   return Step::kNext;

@@ -31,10 +31,18 @@ constexpr Format kE5m2 = {2, -14, 0x7b, 0x7c, kCanonicalNan8, 7};
 constexpr Format kF32 = {23, -126, 0x7f7fffff, 0x7f800000, kCanonicalNan32, 31};
 constexpr Format kF64 = {52, -1022, 0x7fefffffffffffff, 0x7ff0000000000000, kCanonicalNan64, 63};
 
-// Value (−1)^negative · significand · 2^exponent rounded to the format; `sticky` stands for more
-// bits below. significand may have up to 127 bits and must be non-zero or sticky set.
-uint64_t RoundBits(bool negative, U128 significand, int exponent, bool sticky, const Format& f,
-                   Round round, bool satfinite) {
+// Value (−1)^negative · significand · 2^exponent; `sticky` stands for more bits below. significand
+// may have up to 127 bits and must be non-zero or sticky set.
+struct ExactValue {
+  bool negative;
+  U128 significand;
+  int exponent;
+  bool sticky = false;
+};
+
+// … rounded to the format.
+uint64_t RoundBits(const ExactValue& x, const Format& f, Round round, bool satfinite) {
+  const auto [negative, significand, exponent, sticky] = x;
   const uint64_t sign = uint64_t{negative} << f.sign_shift;
   if (significand == 0 && !sticky) return sign;
   int top = -1;  // index of the leading one
@@ -108,7 +116,7 @@ uint64_t NarrowTo(double x, const Format& f, Narrow how) {
     return uint64_t{negative} << f.sign_shift | (how.satfinite ? f.max_code : f.inf_code);
   }
   const FloatParts p = Split(x);
-  return RoundBits(p.negative, p.significand, p.exponent, false, f, how.round, how.satfinite);
+  return RoundBits({p.negative, p.significand, p.exponent}, f, how.round, how.satfinite);
 }
 
 double Widen(float x, Narrow how) { return how.ftz ? Flush(x) : x; }
@@ -194,7 +202,7 @@ float F64ToF32(double x, Narrow how) {
 namespace {
 
 uint64_t IntegerTo(const Format& f, bool negative, uint64_t magnitude, Round round) {
-  return magnitude == 0 ? 0 : RoundBits(negative, magnitude, 0, false, f, round, false);
+  return magnitude == 0 ? 0 : RoundBits({negative, magnitude, 0}, f, round, false);
 }
 
 uint64_t Magnitude(int64_t x) {
@@ -302,7 +310,7 @@ float FmaF32(float a, float b, float c, Round round) {
   uint64_t significand = p.significand << 2;
   significand = (error < 0) == p.negative ? significand | 1 : significand - 1;
   return FloatOf(static_cast<uint32_t>(
-      RoundBits(p.negative, significand, p.exponent - 2, false, kF32, round, false)));
+      RoundBits({p.negative, significand, p.exponent - 2}, kF32, round, false)));
 }
 
 float AddF32(float a, float b, Round round) {

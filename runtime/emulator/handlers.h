@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "runtime/emulator/access.h"
 #include "runtime/emulator/internal.h"
 
 namespace tilec::runtime::emulator {

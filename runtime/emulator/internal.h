@@ -305,31 +305,6 @@ Step FailLane(Warp& w, const Inst& i, int lane, const DiagDef& def, const Args&.
   return FailText(w, i, def, fmt::format(fmt::runtime(def.format), args...), lane);
 }
 
-// Pointers of the active lanes of one access, checked for bounds and alignment.
-struct Access {
-  uint8_t* p[32];
-  Space space = Space::kGlobal;
-  bool contiguous = false;  // p[l] == p[0] + l·bytes, all lanes
-};
-// `row` holds addresses, 64-bit if `wide`. False: a fault was recorded.
-bool Locate(Warp& w, const Inst& i, uint32_t mask, uint32_t row, bool wide, Space space,
-            bool generic, uint64_t offset, uint32_t bytes, bool write, Access* out);
-// The same for addresses that are known already.
-bool LocateAt(Warp& w, const Inst& i, uint32_t mask, uint64_t* a, Space space, bool generic,
-              uint32_t bytes, bool write, Access* out);
-// Of a generic access by 64-bit addresses in `row`: the lanes in the state space of the first one.
-uint32_t OneSpace(Warp& w, const Inst& i, uint32_t mask, uint32_t row);
-// One global range for bulk copies.
-bool CheckGlobal(Warp& w, uint64_t address, uint64_t bytes, bool write);
-// A shared::cluster address → CTA and offset (null: no such CTA).
-Cta* ResolveShared(Warp& w, uint64_t address, uint32_t* offset);
-
-// … which `bytes` of are there, on `align`. False: a fault was recorded.
-bool SharedRange(Warp& w, const Inst& i, int lane, uint32_t address, uint64_t bytes, uint32_t align,
-                 const char* what, Cta** cta, uint32_t* offset);
-// Bytes have arrived for the mbarrier at `offset`. False: a fault was recorded.
-bool CompleteTx(Warp& w, const Inst& i, int lane, Cta& cta, uint32_t offset, uint32_t bytes);
-
 // Copies of a cluster that may be in flight. One more lets the oldest land, as hardware's queues
 // would: programs that never wait must not fill the host's memory.
 inline constexpr size_t kMostInFlight = 1 << 12;

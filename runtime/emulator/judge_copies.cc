@@ -25,8 +25,7 @@ void SpendBox(Warp& w, const Inst& i, int lane, const TensorMapInfo& map, const 
     end = address + bytes;
   });
   flush();
-  if (needed > 0)
-    w.judge->Spend(judge::Rule::kB3, w.judge_id, 1u << lane, PcOf(w, i), sectors, needed);
+  if (needed > 0) w.judge->Spend(judge::Rule::kB3, ActOf({w, i, 1u << lane}), sectors, needed);
 }
 
 // A copy of so many bytes, of which a barrier is told.
@@ -114,7 +113,8 @@ judge::AsyncOp JudgeStoreAsync(const Issuer& by, const SharedPlace& to, uint32_t
 }
 
 void JudgeBulkStore(const Issuer& by, const SharedPlace& from, uint64_t to, uint32_t bytes,
-                    bool reduces, uint16_t bytes_of, uint32_t twins) {
+                    const BulkWriting& how) {
+  const auto [reduces, bytes_of, twins] = how;
   judge::Judge& j = *by.w.judge;
   const auto [reads, writes] = BulkOps(by, reduces, twins);
   // The bytes of each 16 that are copied, by runs.
@@ -133,11 +133,12 @@ void JudgeBulkStore(const Issuer& by, const SharedPlace& from, uint64_t to, uint
   j.AsyncGlobal(writes, to, bytes, true);
 }
 
-void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
+void JudgeCpAsync(const Issuers& by, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes) {
-  w.judge->Executes(w.judge_id, PcOf(w, i));
-  judge::AsyncOp op = w.judge->CpAsync(w.judge_id, mask, PcOf(w, i));
-  ForLanes(mask, [&](int l) {
+  Warp& w = by.w;
+  w.judge->Executes(w.judge_id, PcOf(w, by.i));
+  judge::AsyncOp op = w.judge->CpAsync(w.judge_id, by.mask, PcOf(w, by.i));
+  ForLanes(by.mask, [&](int l) {
     uint32_t offset = 0;
     const Cta* cta = ResolveShared(w, to[l], &offset);
     w.judge->AsyncShared(op, cta->rank, offset, bytes, true, 0);
@@ -167,7 +168,7 @@ void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, ui
     });
     bool transposed = b ? shape.transpose_b : shape.transpose_a;
     size_t per_row = transposed ? static_cast<size_t>(shape.k()) : 2;
-    j.AsyncChunks(op, cta.rank, offsets, n, per_row, transposed, LayoutOf(desc.swizzle_bytes));
+    j.AsyncChunks(op, cta.rank, {offsets, n, per_row, transposed, LayoutOf(desc.swizzle_bytes)});
   };
   if (!shape.a_in_registers) operand(false, desc_a);
   operand(true, desc_b);

@@ -62,7 +62,7 @@ void SpendSectors(Warp& w, const judge::Touch& t, const uint64_t* addresses, uin
       if (last == ~0ull || s > last) ++sectors, last = s;
   }
   const uint64_t needed = (filled + judge::kSector - 1) / judge::kSector;
-  w.judge->Spend(judge::Rule::kB2, t.warp, t.lanes, t.pc, sectors, needed);
+  w.judge->Spend(judge::Rule::kB2, {t.warp, t.lanes, t.pc}, sectors, needed);
 }
 
 void Shared(Warp& w, const judge::Touch& t, uint32_t rank, const uint32_t* offsets,
@@ -71,13 +71,15 @@ void Shared(Warp& w, const judge::Touch& t, uint32_t rank, const uint32_t* offse
   if (t.order != judge::Order::kWeak || t.atomic) w.judge->SharedSync(t, rank, offsets);
   if (!w.cta->cluster->launch->judge->banks || t.atomic) return;
   const Wavefronts n = CountWavefronts(t.lanes, offsets, bytes);
-  w.judge->Spend(judge::Rule::kB1, t.warp, t.lanes, t.pc, n.took, n.needed);
+  w.judge->Spend(judge::Rule::kB1, {t.warp, t.lanes, t.pc}, n.took, n.needed);
 }
 
 }  // namespace
 
-void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32_t bytes,
-                 bool write, bool atomic) {
+void JudgeAccess(const Issuers& by, const Access& at, uint32_t bytes, bool write, bool atomic) {
+  Warp& w = by.w;
+  const Inst& i = by.i;
+  uint32_t mask = by.mask;
   judge::Touch t;
   t.warp = w.judge_id;
   t.lanes = mask;
@@ -92,7 +94,7 @@ void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32
   if (t.order == judge::Order::kRelaxed && !write) {
     const auto& unfenced = w.cta->cluster->launch->program->unfenced_controls;
     if (std::binary_search(unfenced.begin(), unfenced.end(), t.pc))
-      w.judge->Hint(judge::Rule::kM9, t.warp, mask, t.pc,
+      w.judge->Hint(judge::Rule::kM9, {t.warp, mask, t.pc},
                     "a branch depends on this relaxed load, and the accesses behind it are not "
                     "ordered after it",
                     "load with `.acquire`, or put `fence.acq_rel` behind the branch");
@@ -148,7 +150,7 @@ Step RunWatchingNumbers(Warp& w, const Inst& i, uint32_t mask) {
   Step step = i.run(w, i, mask);
   uint32_t born = before & ~finite(i.o[0], before);
   if (step == Step::kNext && born != 0)
-    w.judge->Hint(judge::Rule::kN1, w.judge_id, born, pc,
+    w.judge->Hint(judge::Rule::kN1, {w.judge_id, born, pc},
                   fmt::format("lanes {:#x} get a NaN or infinity from finite operands", born),
                   "look at the operands here; later ones only pass it on");
   return step;
@@ -166,11 +168,10 @@ void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t cou
   Shared(w, t, w.cta->rank, offsets, 16);
 }
 
-void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_t offset,
-                 bool arrives, bool expects) {
-  w.judge->Executes(w.judge_id, PcOf(w, i), __builtin_ctz(lanes));
-  w.judge->Arrive(w.judge_id, lanes, PcOf(w, i), cta.rank, offset, OrderOf(i), ScopeOf(i), arrives,
-                  expects);
+void JudgeArrive(const Issuers& by, const SharedPlace& barrier, bool arrives, bool expects) {
+  judge::Judge& j = *by.w.judge;
+  j.Executes(by.w.judge_id, PcOf(by.w, by.i), __builtin_ctz(by.mask));
+  j.Arrive(ActOf(by), {barrier.cta.rank, barrier.offset}, OrderingOf(by.i), arrives, expects);
 }
 
 void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
@@ -186,14 +187,13 @@ void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, b
     uint32_t offset = address[first] & ((1u << kRankShift) - 1);
     auto it = w.cta->mbarriers.find(offset);
     if (it == w.cta->mbarriers.end()) continue;
-    w.judge->Waited(w.judge_id, same, PcOf(w, i), w.cta->rank, offset, it->second.phase(), parity,
-                    p, OrderOf(i), ScopeOf(i));
+    w.judge->Waited(ActOf({w, i, same}), {w.cta->rank, offset}, it->second.phase(),
+                    parity ? std::optional(p) : std::nullopt, OrderingOf(i));
   }
 }
 
-void JudgeBar(Warp& w, const Inst& i, uint32_t mask, uint32_t id, uint64_t generation, bool waits,
-              bool reduces) {
-  w.judge->NamedArrive(w.judge_id, mask, PcOf(w, i), id, generation, waits, reduces);
+void JudgeBar(const Issuers& by, uint32_t id, uint64_t generation, bool waits, bool reduces) {
+  by.w.judge->NamedArrive(ActOf(by), id, generation, waits, reduces);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "runtime/emulator/access.h"
 #include "runtime/emulator/internal.h"
 #include "runtime/emulator/judge/judge.h"
 #include "runtime/emulator/tensor_map.h"
@@ -45,6 +46,8 @@ inline judge::Scope ScopeOf(const Inst& i) { return static_cast<judge::Scope>(i.
 inline uint32_t PcOf(const Warp& w, const Inst& i) {
   return static_cast<uint32_t>(&i - w.cta->cluster->launch->program->code.data());
 }
+inline judge::Act ActOf(const Issuers& by) { return {by.w.judge_id, by.mask, PcOf(by.w, by.i)}; }
+inline judge::Ordering OrderingOf(const Inst& i) { return {OrderOf(i), ScopeOf(i)}; }
 inline judge::Judge* JudgeOf(const Cta& cta) { return cta.cluster->judge.get(); }
 
 // 1 + log2(swizzle / 16), as judge::Block::layout.
@@ -52,24 +55,18 @@ inline uint8_t LayoutOf(uint32_t swizzle_bytes) {
   return swizzle_bytes == 0 ? 1 : static_cast<uint8_t>(__builtin_ctz(swizzle_bytes) - 3);
 }
 
-void JudgeAccess(Warp& w, const Inst& i, uint32_t mask, const Access& at, uint32_t bytes,
-                 bool write, bool atomic);
-// Rows of ldmatrix and stmatrix: one address per lane.
-void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t count, bool write);
-void JudgeArrive(Warp& w, const Inst& i, uint32_t lanes, const Cta& cta, uint32_t offset,
-                 bool arrives, bool expects);
-void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
-               const uint32_t* parities);
-// Who starts a copy, where in a cluster's shared memory, and which box of a tensor.
-struct Issuer {
-  Warp& w;
-  const Inst& i;
-  int lane;
-};
+// Where in a cluster's shared memory.
 struct SharedPlace {
   const Cta& cta;
   uint32_t offset;
 };
+void JudgeAccess(const Issuers& by, const Access& at, uint32_t bytes, bool write, bool atomic);
+// Rows of ldmatrix and stmatrix: one address per lane.
+void JudgeMatrix(Warp& w, const Inst& i, const uint32_t* addresses, uint32_t count, bool write);
+void JudgeArrive(const Issuers& by, const SharedPlace& barrier, bool arrives, bool expects);
+void JudgeWait(Warp& w, const Inst& i, uint32_t done, const uint32_t* address, bool parity,
+               const uint32_t* parities);
+// Which box of a tensor.
 struct MappedBox {
   const TensorMapInfo& map;
   uint64_t map_address;
@@ -89,15 +86,19 @@ judge::AsyncOp JudgeBulkShared(const Issuer& by, const SharedPlace& from, const 
                                uint32_t bytes, const SharedPlace& barrier);
 judge::AsyncOp JudgeStoreAsync(const Issuer& by, const SharedPlace& to, uint32_t bytes,
                                const SharedPlace& barrier, bool reduces);
-// `bytes_of`: which of each 16 bytes are copied.
+// How a bulk store writes.
+struct BulkWriting {
+  bool reduces = false;
+  uint16_t bytes_of = 0xffff;  // which of each 16 bytes are copied
+  uint32_t twins = 0;          // as judge::AsyncOp::twins
+};
 void JudgeBulkStore(const Issuer& by, const SharedPlace& from, uint64_t to, uint32_t bytes,
-                    bool reduces, uint16_t bytes_of = 0xffff, uint32_t twins = 0);
-void JudgeCpAsync(Warp& w, const Inst& i, uint32_t mask, const uint32_t* to, const uint64_t* from,
+                    const BulkWriting& how);
+void JudgeCpAsync(const Issuers& by, const uint32_t* to, const uint64_t* from,
                   const uint32_t* sizes, uint32_t bytes);
 void JudgeWgmma(Cta& cta, const Inst& i, uint32_t first_warp, uint32_t group, uint64_t desc_a,
                 uint64_t desc_b);
-void JudgeBar(Warp& w, const Inst& i, uint32_t mask, uint32_t id, uint64_t generation, bool waits,
-              bool reduces);
+void JudgeBar(const Issuers& by, uint32_t id, uint64_t generation, bool waits, bool reduces);
 // Runs an instruction and says so if it is the first to make a NaN or infinity.
 Step RunWatchingNumbers(Warp& w, const Inst& i, uint32_t mask);
 // The cluster's run is over, or stuck.

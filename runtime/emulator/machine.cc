@@ -375,7 +375,7 @@ void LeftBehind(Warp& w, uint32_t mask) {
     if (p.wait.kind != Wait::Kind::kConverge || w.accesses == p.wait.value ||
         (run != RunBar && run != RunBarRed))
       continue;
-    w.judge->Say(judge::Rule::kS6, judge::Severity::kPortability, w.judge_id, p.mask, p.pc,
+    w.judge->Say(judge::Rule::kS6, judge::Severity::kPortability, {w.judge_id, p.mask, p.pc},
                  fmt::format("lanes {:#x} of {} wait at `{}`, lanes {:#x} went past it, touched "
                              "memory and left",
                              p.mask, WhoIs(w), program.texts[program.code[p.pc].text], mask),

@@ -194,18 +194,17 @@ bool ValidateSelectors(const ScaledShape& shape, const ScaleSelectors& s, std::s
   return false;
 }
 
-void MmaScaled(const ScaledShape& shape, const uint32_t* const* a, const uint32_t* const* b,
-               const uint32_t* const* c, const uint32_t* scales_a, const uint32_t* scales_b,
-               const ScaleSelectors& selectors, uint32_t* const* d, Arithmetic arithmetic) {
+void MmaScaled(const ScaledShape& shape, const ScaledRegisters& registers,
+               const ScaleSelectors& selectors, Arithmetic arithmetic) {
   Fragments f;
-  Unpack(shape, a, b, &f);
-  UnpackScales(shape, scales_a, scales_b, selectors, &f);
+  Unpack(shape, registers.a, registers.b, &f);
+  UnpackScales(shape, registers.scales_a, registers.scales_b, selectors, &f);
   uint32_t out[4][kLanesOfWarp];
   for (int i = 0; i < 4; ++i)
     for (int lane = 0; lane < kLanesOfWarp; ++lane)
       out[i][lane] = ScaledOutput(shape, f, lane / 4 + (i >= 2 ? 8 : 0), lane % 4 * 2 + i % 2,
-                                  c[i][lane], arithmetic);
-  for (int i = 0; i < 4; ++i) std::memcpy(d[i], out[i], sizeof out[i]);
+                                  registers.c[i][lane], arithmetic);
+  for (int i = 0; i < 4; ++i) std::memcpy(registers.d[i], out[i], sizeof out[i]);
 }
 
 }  // namespace tilec::runtime::emulator

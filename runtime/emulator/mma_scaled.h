@@ -39,9 +39,13 @@ struct ScaleSelectors {
 // The ISA's table 37; what else has no defined behaviour.
 bool ValidateSelectors(const ScaledShape& shape, const ScaleSelectors& s, std::string* error);
 
-// Every pointer is at the 32 lanes of one register. d may alias anything.
-void MmaScaled(const ScaledShape& shape, const uint32_t* const* a, const uint32_t* const* b,
-               const uint32_t* const* c, const uint32_t* scales_a, const uint32_t* scales_b,
-               const ScaleSelectors& selectors, uint32_t* const* d, Arithmetic arithmetic);
+// The registers of a warp: every pointer is at the 32 lanes of one. d may alias anything.
+struct ScaledRegisters {
+  const uint32_t *const *a, *const *b, *const *c;
+  const uint32_t *scales_a, *scales_b;
+  uint32_t* const* d;
+};
+void MmaScaled(const ScaledShape& shape, const ScaledRegisters& registers,
+               const ScaleSelectors& selectors, Arithmetic arithmetic);
 
 }  // namespace tilec::runtime::emulator

@@ -173,8 +173,9 @@ bool CheckAddresses(int count, const uint32_t* addresses, uint32_t smem_size, Ma
 
 }  // namespace
 
-bool LdMatrix(int count, bool transpose, const uint32_t* addresses, const uint8_t* smem,
-              uint32_t smem_size, uint32_t* const* registers, MatrixFault* fault) {
+bool LdMatrix(const MatrixRows& rows, const uint8_t* smem, uint32_t smem_size,
+              uint32_t* const* registers, MatrixFault* fault) {
+  const auto [count, transpose, addresses] = rows;
   if (!CheckAddresses(count, addresses, smem_size, fault)) return false;
   uint32_t out[4][kLanes];  // addresses may be one of the destination registers
   for (int j = 0; j < count; j++) {
@@ -191,8 +192,9 @@ bool LdMatrix(int count, bool transpose, const uint32_t* addresses, const uint8_
   return true;
 }
 
-bool StMatrix(int count, bool transpose, const uint32_t* addresses, uint8_t* smem,
-              uint32_t smem_size, const uint32_t* const* registers, MatrixFault* fault) {
+bool StMatrix(const MatrixRows& rows, uint8_t* smem, uint32_t smem_size,
+              const uint32_t* const* registers, MatrixFault* fault) {
+  const auto [count, transpose, addresses] = rows;
   if (!CheckAddresses(count, addresses, smem_size, fault)) return false;
   for (int j = 0; j < count; j++) {
     uint16_t m[8][8];

@@ -38,11 +38,17 @@ struct MatrixFault {
   uint32_t address = 0;
 };
 
-// ldmatrix.m8n8.xCOUNT{.trans}.b16; `addresses` are 32 lanes of offsets into smem (only the first
-// 8·count are looked at). On a fault no register is changed.
-bool LdMatrix(int count, bool transpose, const uint32_t* addresses, const uint8_t* smem,
-              uint32_t smem_size, uint32_t* const* registers, MatrixFault* fault);
-bool StMatrix(int count, bool transpose, const uint32_t* addresses, uint8_t* smem,
-              uint32_t smem_size, const uint32_t* const* registers, MatrixFault* fault);
+// Of ldmatrix.m8n8.xCOUNT{.trans}.b16: `addresses` are 32 lanes of offsets into smem (only the
+// first 8·count are looked at).
+struct MatrixRows {
+  int count;
+  bool transpose;
+  const uint32_t* addresses;
+};
+// On a fault no register is changed.
+bool LdMatrix(const MatrixRows& rows, const uint8_t* smem, uint32_t smem_size,
+              uint32_t* const* registers, MatrixFault* fault);
+bool StMatrix(const MatrixRows& rows, uint8_t* smem, uint32_t smem_size,
+              const uint32_t* const* registers, MatrixFault* fault);
 
 }  // namespace tilec::runtime::emulator

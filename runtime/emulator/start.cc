@@ -149,6 +149,32 @@ Sizes SizesOf(const Launch& l) {
   return s;
 }
 
+// The warps of a CTA at the program's first instruction, their registers and local memory from `at`
+// on; where that ends.
+uint8_t* StartWarps(const Launch& l, Cta& cta, uint32_t threads, uint32_t per_thread, uint8_t* at) {
+  const Sizes sizes = SizesOf(l);
+  for (uint32_t k = 0; k < cta.warps.size(); ++k) {
+    Warp& w = cta.warps[k];
+    w.cta = &cta;
+    w.index = k;
+    w.pc = l.program->start;
+    w.base[0] = at;
+    w.base[1] = const_cast<uint8_t*>(l.constants) + cta.rank * l.constants_stride;
+    memset(at, 0, sizes.registers);
+    at += sizes.registers;
+    FenceOff(at - kFence, kFence);
+    w.local = at;
+    memset(at, 0xff, sizes.local);
+    at += sizes.local;
+    FenceOff(at - kFence, kFence);
+    uint32_t lanes = std::min(32u, threads - k * 32);
+    w.launched = w.live = w.active = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    w.registers = per_thread;
+    SetSpecials(l, cta, w);
+  }
+  return at;
+}
+
 }  // namespace
 
 uint64_t ClusterBytes(const Launch& l) {
@@ -179,7 +205,7 @@ bool Cluster::Start(Launch* l, uint64_t cluster_number) {
       l->options->policy, l->options->pct_depth,
       (l->options->seed + 1) * 0x9e3779b97f4a7c15ull ^ (cluster_number + 1) * 0xbf58476d1ce4e5b9ull,
       warps * size, replay);
-  const auto [reg_bytes, local_bytes, smem_bytes, cta_bytes] = SizesOf(*l);
+  const uint64_t smem_bytes = SizesOf(*l).shared;
   if (!storage.ok()) storage = HostMemory(ClusterBytes(*l), 1024);
   if (!storage.ok()) {
     failed = true;
@@ -214,25 +240,7 @@ bool Cluster::Start(Launch* l, uint64_t cluster_number) {
     cta.register_pool = static_cast<int64_t>(machine.registers) - int64_t{per_thread} * warps * 32;
     cta.live_warps = warps;
     cta.warps.resize(warps);
-    for (uint32_t k = 0; k < warps; ++k) {
-      Warp& w = cta.warps[k];
-      w.cta = &cta;
-      w.index = k;
-      w.pc = program.start;
-      w.base[0] = at;
-      w.base[1] = const_cast<uint8_t*>(l->constants) + rank * l->constants_stride;
-      memset(at, 0, reg_bytes);
-      at += reg_bytes;
-      FenceOff(at - kFence, kFence);
-      w.local = at;
-      memset(at, 0xff, local_bytes);
-      at += local_bytes;
-      FenceOff(at - kFence, kFence);
-      uint32_t lanes = std::min(32u, threads - k * 32);
-      w.launched = w.live = w.active = lanes == 32 ? ~0u : (1u << lanes) - 1;
-      w.registers = per_thread;
-      SetSpecials(*l, cta, w);
-    }
+    at = StartWarps(*l, cta, threads, per_thread, at);
     at += Aligned(reinterpret_cast<uint64_t>(at), 1024) - reinterpret_cast<uint64_t>(at);
   }
   judge = nullptr;

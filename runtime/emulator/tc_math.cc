@@ -187,9 +187,9 @@ void RunExact(const TileMath& t, Codes& codes, bool to_f16,
   const TcKernels& kernels = Kernels();
   const std::vector<Patch> patches = FindSpecials(t, codes, acc);
   PartsBuffer p;
-  ToParts(t.b, t.negate_b, codes.b, t.n * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  ToParts(t.b, t.negate_b, codes.b, t.n * t.k, {p.flat[0], p.flat[1], p.flat[2]});
   for (int i = 0; i < 3; i++) ArrangeB(p.flat[i], t.n, t.k, p.b[i]);
-  ToParts(t.a, t.negate_a, codes.a, t.warps * 16 * t.k, p.flat[0], p.flat[1], p.flat[2]);
+  ToParts(t.a, t.negate_a, codes.a, t.warps * 16 * t.k, {p.flat[0], p.flat[1], p.flat[2]});
   for (int i = 0; i < 3; i++) ExpandA(p.flat[i], t.warps, t.k, kernels.lanes, p.a[i]);
   kernels.exact({.magnitude = p.a[0], .exponent = p.a[1], .sign = p.a[2]},
                 {.magnitude = p.b[0], .exponent = p.b[1], .sign = p.b[2]}, RuleOf(t, to_f16), false,

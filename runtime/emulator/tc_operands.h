@@ -114,8 +114,12 @@ inline void ToF32(Element e, bool negate, uint32_t* v, int count) {
   }
 }
 
-inline void ToParts(Element e, bool negate, const uint32_t* codes, int count, int32_t* magnitude,
-                    int32_t* exponent, int32_t* sign) {
+struct NumberParts {
+  int32_t *magnitude, *exponent, *sign;
+};
+inline void ToParts(Element e, bool negate, const uint32_t* codes, int count,
+                    const NumberParts& out) {
+  const auto [magnitude, exponent, sign] = out;
   const CodeLayout f = LayoutOf(e);
   const int sign_bit = f.mantissa_bits + f.exponent_bits;
   const uint32_t mask = (1u << f.mantissa_bits) - 1;

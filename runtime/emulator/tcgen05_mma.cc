@@ -52,10 +52,20 @@ bool Transposed(const MmaTask& t, bool operand_b) {
   return operand_b ? t.transpose_b : t.transpose_a;
 }
 
-// codes[r · row_stride + k · k_stride] of the `rows` rows that one CTA holds.
-bool Gather(const MmaTask& t, bool operand_b, const TensorDescriptor& d, uint32_t rows,
-            const TensorPart& part, uint32_t* codes, size_t row_stride, size_t k_stride,
+// The rows of an operand that one CTA holds.
+struct SharedRows {
+  bool operand_b;
+  const TensorDescriptor& desc;
+  uint32_t rows;
+};
+
+// codes[r · K + k] of them.
+bool Gather(const MmaTask& t, const SharedRows& of, const TensorPart& part, uint32_t* codes,
             std::string* error) {
+  const TensorDescriptor& d = of.desc;
+  const bool operand_b = of.operand_b;
+  const uint32_t rows = of.rows;
+  const size_t row_stride = t.k();
   const uint32_t bits = BitsOf(operand_b ? t.b : t.a), per = t.per_chunk();
   auto chunk_at = [&](uint32_t offset) -> const uint8_t* {
     const uint32_t at = d.Address(offset);
@@ -72,7 +82,7 @@ bool Gather(const MmaTask& t, bool operand_b, const TensorDescriptor& d, uint32_
         const uint8_t* chunk = chunk_at(d.MnMajor(c, k));
         if (chunk == nullptr) return false;
         for (uint32_t j = 0; j < per && c * per + j < rows; ++j)
-          codes[(c * per + j) * row_stride + k * k_stride] = ElementAt(chunk, bits, j);
+          codes[(c * per + j) * row_stride + k] = ElementAt(chunk, bits, j);
       }
     return true;
   }
@@ -81,20 +91,20 @@ bool Gather(const MmaTask& t, bool operand_b, const TensorDescriptor& d, uint32_
       const uint8_t* chunk = chunk_at(d.KMajor(r, c));
       if (chunk == nullptr) return false;
       for (uint32_t j = 0; j < per; ++j)
-        codes[r * row_stride + (c * per + j) * k_stride] = ElementAt(chunk, bits, j);
+        codes[r * row_stride + c * per + j] = ElementAt(chunk, bits, j);
     }
   return true;
 }
 
-// A of `lanes` lanes of tensor memory: 8 columns, packed from the lowest bit on.
-void GatherTensor(const MmaTask& t, const TensorMemory& memory, uint32_t column, uint32_t lane,
-                  uint32_t lanes, uint32_t* codes, size_t stride) {
+// A of `lanes` lanes of tensor memory, by k: 8 columns, packed from the lowest bit on.
+void GatherTensor(const MmaTask& t, const TensorMemory& memory, TensorAddress at, uint32_t lanes,
+                  uint32_t* codes) {
   const uint32_t bits = BitsOf(t.a), per = 32 / bits;
   const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
   for (uint32_t k = 0; k < t.k(); ++k) {
-    const uint32_t* words = memory.Column(column + k / per) + lane;
+    const uint32_t* words = memory.Column(at.column + k / per) + at.lane;
     for (uint32_t r = 0; r < lanes; ++r)
-      codes[k * stride + r] = words[r] >> (k % per * bits) & mask;
+      codes[size_t{k} * lanes + r] = words[r] >> (k % per * bits) & mask;
   }
 }
 
@@ -138,7 +148,7 @@ bool RunBlock(const MmaTask& t, const MmaOperands& o, const TensorPart* parts, c
   p.rows = b.rows, p.columns = b.columns;
   p.a.resize(size_t{b.rows} * t.k());
   if (t.form.a_in_tensor)
-    GatherTensor(t, memory, o.a.column, b.lane, b.rows, p.a.data(), b.rows);
+    GatherTensor(t, memory, {b.lane, o.a.column}, b.rows, p.a.data());
   else
     TakeRows(g, t, b, &p);
   p.b.assign(g.b.begin() + static_cast<ptrdiff_t>(size_t{b.n} * t.k()),
@@ -268,10 +278,9 @@ bool RunMma(const MmaTask& t, const MmaOperands& o, const TensorPart* parts, Ari
   for (uint32_t cta = 0; cta < t.form.group; ++cta) {
     const uint32_t rows = RowsPerCta(t, false), columns = RowsPerCta(t, true);
     if (!t.form.a_in_tensor &&
-        !Gather(t, false, o.a_desc, rows, parts[cta], &g.a[size_t{cta} * rows * k], k, 1, error))
+        !Gather(t, {false, o.a_desc, rows}, parts[cta], &g.a[size_t{cta} * rows * k], error))
       return false;
-    if (!Gather(t, true, o.b_desc, columns, parts[cta], &g.b[size_t{cta} * columns * k], k, 1,
-                error))
+    if (!Gather(t, {true, o.b_desc, columns}, parts[cta], &g.b[size_t{cta} * columns * k], error))
       return false;
   }
   for (const MmaBlock& b : BlocksOf(t, o.d.lane))

@@ -125,18 +125,25 @@ enum class TmaReduceOp : uint8_t { kAdd, kMin, kMax, kInc, kDec, kAnd, kOr, kXor
 // `smem` is the CTA's shared memory from offset 0. `coords` has map.rank entries.
 TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem,
                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check);
-TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
-                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check);
+// Where a box is stored from.
+struct BoxSource {
+  const uint8_t* smem;
+  uint32_t smem_size, smem_offset;
+};
+TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const BoxSource& from,
+                   const GlobalCheck& check);
 TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp op,
-                    const uint8_t* smem, uint32_t smem_size, uint32_t smem_offset,
-                    const GlobalCheck& check);
+                    const BoxSource& from, const GlobalCheck& check);
 
 // The checks of the three functions above without moving anything: where this says kNone, a copy
 // with the same arguments is inside of everything as long as allocations stay what they are.
-// `reduces`: the operation of a reduction.
-TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, bool store,
-                   std::optional<TmaReduceOp> reduces, uint32_t smem_size, uint32_t smem_offset,
-                   const GlobalCheck& check);
+// `reduces`: the operation of a reduction, which is a store.
+struct BoxMove {
+  bool store = false;
+  std::optional<TmaReduceOp> reduces;
+};
+TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, const BoxMove& move,
+                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check);
 
 // Is `op` defined for tensors of this element type?
 bool ReduceDefined(TmaReduceOp op, Element e);

@@ -146,12 +146,12 @@ TmaResult Refused(TmaResult r, const Row& row) {
 // Rows of a store or reduction: f(global bytes, shared bytes, how many). A clipped row goes on to
 // the end of its last 16-byte chunk.
 template <typename F>
-TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
-                    uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check, F f) {
-  TmaResult result = Check(map, coords, true, smem_size, smem_offset);
+TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const BoxSource& from,
+                    const GlobalCheck& check, F f) {
+  TmaResult result = Check(map, coords, true, from.smem_size, from.smem_offset);
   if (!result.ok()) return result;
   alignas(16) uint8_t buffer[kMaxRowBytes];
-  ForEachRow(map, coords, smem_offset, [&](const Row& row) {
+  ForEachRow(map, coords, from.smem_offset, [&](const Row& row) {
     if (row.begin == row.end) return true;
     uint32_t count = row.end - row.begin;
     if (!check(row.address, count, true)) {
@@ -160,7 +160,7 @@ TmaResult WriteRows(const TensorMapInfo& map, const int32_t* coords, const uint8
     }
     const uint32_t tail = (kChunk - count % kChunk) % kChunk;
     if (tail != 0 && check(row.address + count, tail, true)) count += tail;
-    const uint8_t* bytes = GetRow(map, smem, row.smem, map.row_bytes(), buffer);
+    const uint8_t* bytes = GetRow(map, from.smem, row.smem, map.row_bytes(), buffer);
     f(reinterpret_cast<uint8_t*>(row.address), bytes + row.begin, count);
     return true;
   });
@@ -196,37 +196,35 @@ TmaResult TmaLoad(const TensorMapInfo& map, const int32_t* coords, uint8_t* smem
   return result;
 }
 
-TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const uint8_t* smem,
-                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check) {
-  return WriteRows(map, coords, smem, smem_size, smem_offset, check,
+TmaResult TmaStore(const TensorMapInfo& map, const int32_t* coords, const BoxSource& from,
+                   const GlobalCheck& check) {
+  return WriteRows(map, coords, from, check,
                    [](uint8_t* global, const uint8_t* bytes, uint32_t count) {
                      std::memcpy(global, bytes, count);
                    });
 }
 
 TmaResult TmaReduce(const TensorMapInfo& map, const int32_t* coords, TmaReduceOp op,
-                    const uint8_t* smem, uint32_t smem_size, uint32_t smem_offset,
-                    const GlobalCheck& check) {
+                    const BoxSource& from, const GlobalCheck& check) {
   // The 1-D form can add f64, the tensor form cannot.
   if (!ReduceDefined(op, map.element) || map.element == Element::kF64) {
     return Failed(TmaError::kReduceType, map.box_bytes());
   }
   const uint32_t size = ElementBytes(map.element);
-  return WriteRows(map, coords, smem, smem_size, smem_offset, check,
+  return WriteRows(map, coords, from, check,
                    [&](uint8_t* global, const uint8_t* bytes, uint32_t count) {
                      ReduceRow(op, map.element, global, bytes, count / size);
                    });
 }
 
-TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, bool store,
-                   std::optional<TmaReduceOp> reduces, uint32_t smem_size, uint32_t smem_offset,
-                   const GlobalCheck& check) {
-  if (reduces && (!ReduceDefined(*reduces, map.element) || map.element == Element::kF64))
+TmaResult TmaCheck(const TensorMapInfo& map, const int32_t* coords, const BoxMove& move,
+                   uint32_t smem_size, uint32_t smem_offset, const GlobalCheck& check) {
+  if (move.reduces && (!ReduceDefined(*move.reduces, map.element) || map.element == Element::kF64))
     return Failed(TmaError::kReduceType, map.box_bytes());
-  TmaResult result = Check(map, coords, store, smem_size, smem_offset);
+  TmaResult result = Check(map, coords, move.store, smem_size, smem_offset);
   if (!result.ok()) return result;
   ForEachRow(map, coords, smem_offset, [&](const Row& row) {
-    if (row.begin == row.end || check(row.address, row.end - row.begin, store)) return true;
+    if (row.begin == row.end || check(row.address, row.end - row.begin, move.store)) return true;
     result = Refused(result, row);
     return false;
   });

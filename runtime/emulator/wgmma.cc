@@ -68,11 +68,6 @@ void Transpose8x8(const V8* in, uint8_t* out) {
   for (int i = 0; i < 8; i++) std::memcpy(out + i * kTileRowBytes, &a[i], 16);
 }
 
-struct SharedView {
-  const uint8_t* bytes;
-  uint32_t size;
-};
-
 // Reads `rows` rows (M or N) of the operand. False: a chunk at *outside is not in shared memory.
 bool Fetch(const MatrixDescriptor& desc, bool mn_major, int rows, SharedView smem, uint8_t* out,
            uint32_t* outside) {
@@ -115,8 +110,17 @@ void FetchRegisters(const uint32_t* const (*a)[4], uint8_t* out) {
   }
 }
 
-bool FetchOperand(uint64_t bits, bool mn_major, int rows, SharedView smem, const char* name,
-                  uint8_t* out, std::string* error) {
+// An operand in shared memory, as its descriptor says.
+struct DescribedOperand {
+  const char* name;
+  uint64_t bits;
+  bool mn_major;
+  int rows;
+};
+
+bool FetchOperand(const DescribedOperand& operand, SharedView smem, uint8_t* out,
+                  std::string* error) {
+  const auto [name, bits, mn_major, rows] = operand;
   MatrixDescriptor desc;
   std::string why;
   if (!DecodeDescriptor(bits, &desc, &why)) {
@@ -199,25 +203,23 @@ bool DecodeDescriptor(uint64_t bits, MatrixDescriptor* out, std::string* error) 
   return true;
 }
 
-bool Wgmma(const WgmmaShape& s, uint64_t desc_a, uint64_t desc_b, bool scale_d, const uint8_t* smem,
-           uint32_t smem_size, const WgmmaRegisters& registers, Arithmetic arithmetic,
-           std::string* error) {
+bool Wgmma(const WgmmaShape& s, const WgmmaInputs& inputs, const WgmmaRegisters& registers,
+           Arithmetic arithmetic, std::string* error) {
   alignas(64) uint8_t a[64 * kTileRowBytes];
   alignas(64) uint8_t b[256 * kTileRowBytes];
-  const SharedView view = {smem, smem_size};
   if (s.a_in_registers) {
     FetchRegisters(registers.a, a);
-  } else if (!FetchOperand(desc_a, s.transpose_a, 64, view, "A", a, error)) {
+  } else if (!FetchOperand({"A", inputs.desc_a, s.transpose_a, 64}, inputs.smem, a, error)) {
     return false;
   }
-  if (!FetchOperand(desc_b, s.transpose_b, s.n, view, "B", b, error)) return false;
+  if (!FetchOperand({"B", inputs.desc_b, s.transpose_b, s.n}, inputs.smem, b, error)) return false;
   const TileMath math = {.a = s.a,
                          .b = s.b,
                          .d = s.d,
                          .warps = 4,
                          .n = s.n,
                          .k = s.k(),
-                         .accumulate = scale_d,
+                         .accumulate = inputs.scale_d,
                          .negate_a = s.negate_a,
                          .negate_b = s.negate_b,
                          .satfinite = s.satfinite,

@@ -51,10 +51,22 @@ struct WgmmaRegisters {
   const uint32_t* a[4][4] = {};  // A fragment when a_in_registers
 };
 
+// The shared memory of a CTA.
+struct SharedView {
+  const uint8_t* bytes;
+  uint32_t size;
+};
+// What the four warps give an instruction beside registers; A's descriptor counts where A is not in
+// registers.
+struct WgmmaInputs {
+  uint64_t desc_a, desc_b;
+  bool scale_d;
+  SharedView smem;
+};
+
 // Runs one instruction. False: the descriptors are wrong or reach outside shared memory; `error`
 // says how, and no register has been changed.
-bool Wgmma(const WgmmaShape& shape, uint64_t desc_a, uint64_t desc_b, bool scale_d,
-           const uint8_t* smem, uint32_t smem_size, const WgmmaRegisters& registers,
+bool Wgmma(const WgmmaShape& shape, const WgmmaInputs& inputs, const WgmmaRegisters& registers,
            Arithmetic arithmetic, std::string* error);
 
 // The shared-memory footprint of one descriptor operand (A: 64 rows, B: n rows) in 16-byte chunks,

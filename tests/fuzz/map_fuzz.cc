@@ -143,7 +143,7 @@ class Fuzzer {
     const uint64_t kind = dice(3);
     const auto op = static_cast<TmaReduceOp>(dice(8));
     const std::optional<TmaReduceOp> reduces = kind == 2 ? std::optional(op) : std::nullopt;
-    const TmaResult asked = TmaCheck(info, coords, kind != 0, reduces, kShared, offset, check);
+    const TmaResult asked = TmaCheck(info, coords, {kind != 0, reduces}, kShared, offset, check);
     if (asked.ok() && outside) return failed_ = "asked for memory that is not there", false;
     if (!asked.ok())
       return dice(64) != 0 || !Describe(asked, info, offset).empty() ||
@@ -154,9 +154,10 @@ class Fuzzer {
     const uint8_t mark = static_cast<uint8_t>(dice());
     std::memset(shared_.data(), mark, kGuard);
     std::memset(smem + kShared, mark, kGuard);
+    const BoxSource from = {smem, kShared, offset};
     const TmaResult done = kind == 0   ? TmaLoad(info, coords, smem, kShared, offset, check)
-                           : kind == 1 ? TmaStore(info, coords, smem, kShared, offset, check)
-                                       : TmaReduce(info, coords, op, smem, kShared, offset, check);
+                           : kind == 1 ? TmaStore(info, coords, from, check)
+                                       : TmaReduce(info, coords, op, from, check);
     if (!done.ok() || done.bytes != asked.bytes)
       return failed_ = "checked, and then refused", false;
     for (size_t k = 0; k < kGuard; ++k)

@@ -81,4 +81,7 @@ class Unroller {
   CoreTiles core_;
 };
 
+// The tensor that threads touch with an op (invalid: none), and how.
+ValueId TouchedTensor(const Op& op, bool* write);
+
 }  // namespace tilec::ir

@@ -122,19 +122,17 @@ uint64_t Judge::TurnOf(uint32_t warp, uint32_t pc, Epoch epoch) const {
   return after == turns.begin() ? 0 : (after - 1)->count;
 }
 
-void Judge::Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
-                 std::string fix) {
-  Say(rule, Def(rule).severity, warp, lanes, pc, std::move(message), std::move(fix));
+void Judge::Hint(Rule rule, const Act& by, std::string message, std::string fix) {
+  Say(rule, Def(rule).severity, by, std::move(message), std::move(fix));
 }
 
-void Judge::Say(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
-                std::string message, std::string fix) {
-  if (!launch_->First(rule, pc, 0)) return;
-  Finding f = Begin(rule, pc, warp, lanes);
+void Judge::Say(Rule rule, Severity severity, const Act& by, std::string message, std::string fix) {
+  if (!launch_->First(rule, by.pc, 0)) return;
+  Finding f = Begin(rule, by.pc, by.warp, by.lanes);
   f.severity = severity;
   f.message = std::move(message);
   f.fix = std::move(fix);
-  launch_->Say(std::move(f), pc, 0);
+  launch_->Say(std::move(f), by.pc, 0);
 }
 
 // "warp 3 of CTA …" or the asynchronous operation behind a mark.
@@ -294,9 +292,11 @@ bool Judge::ReadAhead(const Mark& copy, const Mark& read) const {
 }
 
 // An unordered pair, by what kind of pair it is.
-void Judge::Conflict(const std::string& memory, const Mark& old, uint64_t old_cluster,
-                     bool old_writes, const Mark& now, bool now_writes, const Side& side,
-                     bool global) {
+void Judge::Conflict(const std::string& memory, const Half& before, const Half& after,
+                     const Side& side, bool global) {
+  const Mark &old = before.mark, &now = after.mark;
+  const uint64_t old_cluster = before.cluster;
+  const bool old_writes = before.writes, now_writes = after.writes;
   bool here = old_cluster == shape_.number;
   bool old_completes = here && !CompletionOf(old).empty();
   bool generic_path = here && GenericOrdered(old, now, side, false);

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -30,6 +31,27 @@ struct ClusterShape {
   };
   std::vector<Cta> ctas;
   std::vector<uint32_t> lanes;  // per warp of a CTA
+};
+
+// Lanes of a warp at an instruction: who does something.
+struct Act {
+  uint32_t warp = 0, lanes = 0, pc = 0;
+};
+// What an access or arrival promises of those around it.
+struct Ordering {
+  Order order = Order::kWeak;
+  Scope scope = Scope::kGpu;
+};
+// A place in the shared memory of a cluster.
+struct SharedPlace {
+  uint32_t rank = 0, offset = 0;
+};
+// 16-byte chunks of an operand, `per_row` to a row, or to eight columns of a transposed one.
+struct Chunks {
+  const uint32_t* offsets = nullptr;
+  size_t count = 0, per_row = 0;
+  bool columns = false;
+  uint8_t layout = 0;  // as Block::layout
 };
 
 // A load, store or atomic.
@@ -66,9 +88,8 @@ class Judge {
   // A warp executes a judged instruction, or `lane` of it does where lanes act one by one: findings
   // say the how many-th time it was.
   void Executes(uint32_t warp, uint32_t pc, int lane = 0);
-  void Spend(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took,
-             uint64_t needed) {
-    launch_->Spend(rule, shape_.number, warp, lanes, pc, took, needed);
+  void Spend(Rule rule, const Act& by, uint64_t took, uint64_t needed) {
+    launch_->Spend(rule, by.pc, {shape_.number, by.warp, by.lanes}, took, needed);
   }
   bool lint() const { return launch_->lint; }
   // For the trace alone: an instruction that touches no memory, a fence or a barrier.
@@ -87,10 +108,9 @@ class Judge {
   void GlobalSync(const Touch& t, const uint64_t* addresses);
   void AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes, bool write,
                    uint8_t layout);
-  // 16-byte chunks of an operand, `per_row` to a row, or to eight columns of a transposed one. Rows
-  // or columns that nobody wrote at all are padding, whose products nobody needs, unless all are.
-  void AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
-                   size_t per_row, bool columns, uint8_t layout);
+  // Rows or columns that nobody wrote at all are padding, whose products nobody needs, unless all
+  // are.
+  void AsyncChunks(const AsyncOp& op, uint32_t rank, const Chunks& chunks);
   void AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write);
   void TensorMapUse(const AsyncOp& op, uint64_t address);
   void TensorMapFence(uint32_t warp, uint32_t lanes, uint64_t address);
@@ -103,14 +123,13 @@ class Judge {
   void BarrierInit(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
                    uint32_t count);
   void BarrierInval(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset);
-  void Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
-              Order order, Scope scope, bool arrives, bool expects);
+  void Arrive(const Act& by, const SharedPlace& at, const Ordering& with, bool arrives,
+              bool expects);
   void PhaseDone(uint32_t rank, uint32_t offset);
   // A wait on a phase returned true; `phases`: completed so far.
-  void Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
-              uint64_t phases, bool parity_known, uint32_t parity, Order order, Scope scope);
-  void NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id, uint64_t generation,
-                   bool waits, bool reduces);
+  void Waited(const Act& by, const SharedPlace& at, uint64_t phases, std::optional<uint32_t> parity,
+              const Ordering& with);
+  void NamedArrive(const Act& by, uint32_t id, uint64_t generation, bool waits, bool reduces);
   void NamedDone(uint32_t rank, uint32_t id);
   void NamedPass(uint32_t warp, uint32_t lanes, uint32_t id);
   void ClusterArrive(uint32_t warp, uint32_t lanes, uint32_t pc, bool relaxed);
@@ -171,9 +190,6 @@ class Judge {
   // A word is read that nobody wrote.
   void TensorFresh(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
                    const std::string& what);
-  // A finding of a rule that needs no clock.
-  void TensorSay(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
-                 std::string message, std::string fix);
 
   // ---- registers (registers.cc) ----
   void SetRegisters(uint32_t warp, uint32_t pc, uint32_t count);
@@ -184,10 +200,9 @@ class Judge {
   void AtEnd(const std::function<int64_t(uint32_t rank, uint32_t offset)>& tx, bool stuck);
   // "CTA (0,0,0), warp 3"
   std::string Who(uint32_t warp, uint32_t lanes = 0) const;
-  void Hint(Rule rule, uint32_t warp, uint32_t lanes, uint32_t pc, std::string message,
-            std::string fix);
-  void Say(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
-           std::string message, std::string fix);
+  // Findings of rules that need no clock.
+  void Hint(Rule rule, const Act& by, std::string message, std::string fix);
+  void Say(Rule rule, Severity severity, const Act& by, std::string message, std::string fix);
 
  private:
   struct ComponentInfo {
@@ -307,6 +322,12 @@ class Judge {
     bool async = false;
     uint32_t twins = 0;
   };
+  // One half of a pair that is not ordered: an access, of which cluster, and whether it writes.
+  struct Half {
+    const Mark& mark;
+    uint64_t cluster;
+    bool writes;
+  };
 
   // A wait of the warp for what it issued when it had `issued_at` acts behind it, with nothing else
   // in flight: is that all it did?
@@ -336,12 +357,11 @@ class Judge {
                bool global);
   // Lanes of one warp that hand values over by volatile accesses alone.
   void Lockstep(const Mark& old, const Mark& now, const Side& side);
-  void Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
-             bool now_writes, const Side& side);
+  void Clash(uint32_t rank, size_t block, const Half& before, const Half& after, const Side& side);
   void GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes, const Mark& now,
                    bool now_writes, const Side& side);
-  void Conflict(const std::string& memory, const Mark& old, uint64_t old_cluster, bool old_writes,
-                const Mark& now, bool now_writes, const Side& side, bool global);
+  void Conflict(const std::string& memory, const Half& before, const Half& after, const Side& side,
+                bool global);
   void Fresh(const std::string& memory, const Mark& now, const Side& side);
   void OpaqueTouched(uint32_t rank, size_t block, const Mark& now, bool writes, const Side& side);
   Access Describe(const Mark& m, uint64_t cluster, bool writes, const std::string& memory) const;
@@ -351,12 +371,25 @@ class Judge {
   bool ReadAhead(const Mark& copy, const Mark& read) const;
   std::string Actor(const Mark& m, uint64_t cluster) const;
   const Epoch* AsyncClock(const AsyncOp& op, bool global);
-  void AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
-                  uint8_t layout, const Epoch* clock, const Side& side);
+  // An asynchronous operation at work on the shared memory of one CTA.
+  struct AsyncTouch {
+    const AsyncOp& op;
+    uint32_t rank;
+    bool write;
+    const Epoch* clock;
+    Side side;
+  };
+  void AsyncBlock(const AsyncTouch& by, size_t block, const Mark& m, uint8_t layout);
   TensorStream& StreamOf(uint32_t warp, bool store);
   void TensorLearn(uint32_t warp, TensorStream& s, Epoch number);
-  void TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
-                   uint32_t column, const TensorMark& old, bool old_writes);
+  // What an operation does to an area of tensor memory.
+  struct TensorDeed {
+    const AsyncOp& op;
+    TensorAct act;
+    TensorMark mark;
+    const TensorArea& area;
+  };
+  void TensorClash(const TensorDeed& by, uint32_t column, const TensorMark& old, bool old_writes);
   void TensorExit(uint32_t rank, uint32_t pc);
   Epoch TensorKnown(uint32_t rank, Component c) const;
   std::string TensorActor(const TensorMark& m) const;

@@ -75,7 +75,7 @@ AsyncOp Judge::BulkWrite(uint32_t warp, int lane, uint32_t pc, bool reduces) {
 void Judge::SpendWait(uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t issued_at, bool alone) {
   if (!launch_->lint || issued_at == 0) return;
   const bool behind = alone && warps_[warp].acts <= issued_at;
-  launch_->Spend(Rule::kB4, shape_.number, warp, lanes, pc, behind ? 1 : 0, 0);
+  launch_->Spend(Rule::kB4, pc, {shape_.number, warp, lanes}, behind ? 1 : 0, 0);
 }
 
 void Judge::BulkCommit(uint32_t warp, uint32_t lanes) {

@@ -29,18 +29,19 @@ const Epoch* Judge::AsyncClock(const AsyncOp& op, bool global) {
   return meet_.Dense(components_.size());
 }
 
-void Judge::AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mark& m, bool write,
-                       uint8_t layout, const Epoch* clock, const Side& side) {
+void Judge::AsyncBlock(const AsyncTouch& by, size_t block, const Mark& m, uint8_t layout) {
+  const AsyncOp& op = by.op;
+  const uint32_t rank = by.rank;
   SharedShadow& shadow = shared_[rank];
   Block& b = shadow.at(block);
   if (b.barrier != 0 && ((b.barrier & 1 && m.bytes & 0xff) || (b.barrier & 2 && m.bytes & 0xff00)))
-    OpaqueTouched(rank, block, m, write, side);
+    OpaqueTouched(rank, block, m, by.write, by.side);
   auto clash = [&](const Mark& old, bool old_writes) {
-    Clash(rank, block, old, old_writes, m, write, side);
+    Clash(rank, block, {old, shape_.number, old_writes}, {m, shape_.number, by.write}, by.side);
   };
-  if (write) {
+  if (by.write) {
     b.layout = layout;
-    shadow.Write(block, m, clock, clash);
+    shadow.Write(block, m, by.clock, clash);
     return;
   }
   if (layout != 0 && b.layout != 0 && b.layout != layout && launch_->First(Rule::kW3, op.pc, 1)) {
@@ -54,13 +55,13 @@ void Judge::AsyncBlock(const AsyncOp& op, uint32_t rank, size_t block, const Mar
     f.fix = "give the descriptor the swizzle of the tensor map";
     launch_->Say(std::move(f), op.pc, 1);
   }
-  shadow.Read(block, m, clock, clash);
+  shadow.Read(block, m, by.clock, clash);
 }
 
 void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32_t bytes,
                         bool write, uint8_t layout) {
-  const Epoch* clock = AsyncClock(op, false);
-  Side side{op.warp, op.warps, op.group, !op.generic};
+  const AsyncTouch by{
+      op, rank, write, AsyncClock(op, false), {op.warp, op.warps, op.group, !op.generic}};
   Mark m;
   m.epoch = op.epoch;
   m.component = op.component;
@@ -74,17 +75,22 @@ void Judge::AsyncShared(const AsyncOp& op, uint32_t rank, uint32_t begin, uint32
     uint32_t hi = std::min(end, block * 16 + 16) - block * 16;
     m.bytes = static_cast<uint16_t>(((1u << hi) - 1) & ~((1u << lo) - 1));
     uint16_t fresh = static_cast<uint16_t>(m.bytes & ~shared_[rank].at(block).init);
-    if (!write && fresh != 0) Fresh(SharedName(rank, block, fresh, scoped_), m, side);
-    AsyncBlock(op, rank, block, m, write, layout, clock, side);
+    if (!write && fresh != 0) Fresh(SharedName(rank, block, fresh, scoped_), m, by.side);
+    AsyncBlock(by, block, m, layout);
   }
 }
 
 // Operands lie where others lay before: what is left of those in padding is told from a row that
 // was filled in part by who wrote it.
-void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offsets, size_t n,
-                        size_t per_row, bool columns, uint8_t layout) {
-  const Epoch* clock = AsyncClock(op, false);
-  Side side{op.warp, op.warps, op.group, !op.generic};
+void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const Chunks& chunks) {
+  const uint32_t* offsets = chunks.offsets;
+  const size_t n = chunks.count, per_row = chunks.per_row;
+  const bool columns = chunks.columns;
+  const AsyncTouch by{op,
+                      rank,
+                      /*write=*/false,
+                      AsyncClock(op, false),
+                      {op.warp, op.warps, op.group, !op.generic}};
   Mark m;
   m.epoch = op.epoch;
   m.component = op.component;
@@ -110,8 +116,7 @@ void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offset
   };
   for (size_t row = 0; row < n; row += per_row) {
     for (size_t k = row; k < row + per_row; ++k)
-      if (offsets[k] / 16 < blocks)
-        AsyncBlock(op, rank, offsets[k] / 16, m, false, k == 0 ? layout : 0, clock, side);
+      if (offsets[k] / 16 < blocks) AsyncBlock(by, offsets[k] / 16, m, k == 0 ? chunks.layout : 0);
     const auto [all, any] = written(row);
     whole = whole || all != 0;
     partly = partly || (any & ~all) != 0;
@@ -142,7 +147,7 @@ void Judge::AsyncChunks(const AsyncOp& op, uint32_t rank, const uint32_t* offset
     lacking = suspect;
     if (!filled) return;
   }
-  if (lacking != ~size_t{0}) Fresh(SharedName(rank, lacking, 0xffff, scoped_), m, side);
+  if (lacking != ~size_t{0}) Fresh(SharedName(rank, lacking, 0xffff, scoped_), m, by.side);
 }
 
 void Judge::AsyncGlobal(const AsyncOp& op, uint64_t address, uint64_t bytes, bool write) {

@@ -145,8 +145,10 @@ void Judge::CheckInit(const Barrier& b, uint32_t warp, uint32_t lanes, uint32_t 
   }
 }
 
-void Judge::Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
-                   Order order, Scope scope, bool arrives, bool expects) {
+void Judge::Arrive(const Act& by, const SharedPlace& at, const Ordering& with, bool arrives,
+                   bool expects) {
+  const auto [warp, lanes, pc] = by;
+  const auto [rank, offset] = at;
   Barrier& b = BarrierAt(rank, offset);
   bool remote = rank != RankOf(warp);
   if (remote) {
@@ -175,13 +177,13 @@ void Judge::Arrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
   }
   if (!arrives) return;
   View seen;
-  if (order == Order::kRelaxed) {
+  if (with.order == Order::kRelaxed) {
     w.agent.PublishFence(lanes, &seen);
   } else {
     w.agent.Publish(lanes, &seen);
   }
   if (remote) {
-    if (scope != Scope::kCta) b.far_pending.Join(seen.scoped);
+    if (with.scope != Scope::kCta) b.far_pending.Join(seen.scoped);
     seen.scoped.Clear();
   }
   b.pending.Join(seen);
@@ -196,8 +198,10 @@ void Judge::PhaseDone(uint32_t rank, uint32_t offset) {
   b.far_pending.Clear();
 }
 
-void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, uint32_t offset,
-                   uint64_t phases, bool parity_known, uint32_t parity, Order order, Scope scope) {
+void Judge::Waited(const Act& by, const SharedPlace& at, uint64_t phases,
+                   std::optional<uint32_t> parity, const Ordering& with) {
+  const auto [warp, lanes, pc] = by;
+  const auto [rank, offset] = at;
   Barrier& b = BarrierAt(rank, offset);
   CheckInit(b, warp, lanes, pc, rank, offset);
   UseBarrier(b, warp, lanes, pc);
@@ -208,7 +212,7 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
   // Lapped: by its own account the warp waits for the phase after the last it saw, which has the
   // parity given; but phases went by that nobody saw.
   uint64_t& last = b.seen[warp];
-  if (parity_known && phases > last + 1 && (last & 1) == parity && b.observed + 1 < phases &&
+  if (parity && phases > last + 1 && (last & 1) == *parity && b.observed + 1 < phases &&
       launch_->First(Rule::kS3, pc, 0)) {
     Finding f = Begin(Rule::kS3, pc, warp, lanes);
     f.message = fmt::format(
@@ -222,14 +226,14 @@ void Judge::Waited(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank, ui
   last = std::max(last, phases);
   b.observed = std::max(b.observed, phases);
   WarpState& w = warps_[warp];
-  if (order == Order::kRelaxed) {
+  if (with.order == Order::kRelaxed) {
     View seen = b.done;
     seen.Raise(b.component, b.base + static_cast<Epoch>(phases));
-    if (scope != Scope::kCta) seen.scoped.Join(b.far_done);
+    if (with.scope != Scope::kCta) seen.scoped.Join(b.far_done);
     w.agent.AcquireLater(lanes, seen);
     return;
   }
-  if (scope != Scope::kCta && scoped_) {
+  if (with.scope != Scope::kCta && scoped_) {
     View all = b.done;
     all.scoped.Join(b.far_done);
     w.agent.Acquire(lanes, all);

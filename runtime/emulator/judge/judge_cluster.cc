@@ -13,8 +13,8 @@ namespace tilec::runtime::judge {
 
 // ---- named barriers ----
 
-void Judge::NamedArrive(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t id,
-                        uint64_t generation, bool waits, bool reduces) {
+void Judge::NamedArrive(const Act& by, uint32_t id, uint64_t generation, bool waits, bool reduces) {
+  const uint32_t warp = by.warp, lanes = by.lanes, pc = by.pc;
   Happens(warp, lanes, pc);
   uint32_t rank = RankOf(warp);
   Named& b = named_[{rank, id}];

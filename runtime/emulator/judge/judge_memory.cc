@@ -141,7 +141,7 @@ void Judge::SharedAccess(const Touch& t, uint32_t rank, const uint32_t* offsets,
       if ((!t.write || t.atomic) && (b.init & mask) != mask)
         Fresh(SharedName(rank, block, static_cast<uint16_t>(mask & ~b.init), scoped_), m, side);
       auto clash = [&](const Mark& old, bool old_writes) {
-        Clash(rank, block, old, old_writes, m, t.write, side);
+        Clash(rank, block, {old, shape_.number, old_writes}, {m, shape_.number, t.write}, side);
       };
       if (t.write) {
         b.layout = 0;
@@ -166,8 +166,10 @@ bool Judge::LanesOrderedForAll(const Mark& old, const Side& side) const {
   return true;
 }
 
-void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes, const Mark& now,
-                  bool now_writes, const Side& side) {
+void Judge::Clash(uint32_t rank, size_t block, const Half& before, const Half& after,
+                  const Side& side) {
+  const Mark &old = before.mark, &now = after.mark;
+  const bool old_writes = before.writes, now_writes = after.writes;
   const ComponentInfo& c = components_[old.component];
   const Agent& agent = warps_[side.warp].agent;
   bool own = !old.async() && old.component == agent.self() && side.warps == 1;
@@ -191,8 +193,8 @@ void Judge::Clash(uint32_t rank, size_t block, const Mark& old, bool old_writes,
     return;
   }
   uint16_t both = old.bytes & now.bytes;
-  Conflict(SharedName(rank, block, both != 0 ? both : now.bytes, scoped_), old, shape_.number,
-           old_writes, now, now_writes, side, false);
+  Conflict(SharedName(rank, block, both != 0 ? both : now.bytes, scoped_), before, after, side,
+           false);
 }
 
 // No race by the letter, since volatile accesses are strong; but nothing orders them, and since
@@ -328,7 +330,8 @@ void Judge::GlobalClash(uint64_t address, const GlobalMark& old, bool old_writes
       Hearsay(launch_->place(address), old, now, side, true);
     return;
   }
-  Conflict(launch_->place(address), old.mark, old.cluster, old_writes, now, now_writes, side, true);
+  Conflict(launch_->place(address), {old.mark, old.cluster, old_writes},
+           {now, shape_.number, now_writes}, side, true);
 }
 
 }  // namespace tilec::runtime::judge

@@ -84,11 +84,11 @@ void Judge::TensorPeer(const AsyncOp& op, uint32_t rank) {
   }
   const bool gone = live_warps_[rank] == 0;
   if (known && !gone) return;
-  TensorSay(Rule::kT10, Severity::kError, op.warp, op.lanes, op.pc,
-            fmt::format("an operation of the pair is issued {}",
-                        gone ? "after its other CTA has exited"
-                             : "before its other CTA is known to have started"),
-            "put `barrier.cluster.arrive` and `barrier.cluster.wait` there");
+  Say(Rule::kT10, Severity::kError, {op.warp, op.lanes, op.pc},
+      fmt::format("an operation of the pair is issued {}",
+                  gone ? "after its other CTA has exited"
+                       : "before its other CTA is known to have started"),
+      "put `barrier.cluster.arrive` and `barrier.cluster.wait` there");
 }
 
 void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area) {
@@ -100,6 +100,7 @@ void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const Te
   now.number = op.epoch;
   now.pc = op.pc;
   now.key = KeyOf(act, key);
+  const TensorDeed deed{op, act, now, area};
   auto ordered = [&](const TensorMark& old) {
     if (g.tensor_after.At(old.component) >= old.number) return true;
     return old.component == now.component &&
@@ -108,11 +109,10 @@ void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const Te
   for (uint32_t c = area.column; c < area.column + area.columns && c < TensorShadow::kColumns; ++c)
     for (uint32_t l = area.lane / 16; l * 16 < area.lane + area.lanes && l < 8; ++l) {
       TensorCell& cell = shadow->at(l, c);
-      if (cell.has_write && !ordered(cell.write))
-        TensorClash(op, act, key, area, c, cell.write, true);
+      if (cell.has_write && !ordered(cell.write)) TensorClash(deed, c, cell.write, true);
       if (area.write) {
         for (const TensorMark& r : cell.reads)
-          if (!ordered(r)) TensorClash(op, act, key, area, c, r, false);
+          if (!ordered(r)) TensorClash(deed, c, r, false);
         cell.reads.clear();
         cell.write = now;
         cell.has_write = true;
@@ -125,8 +125,9 @@ void Judge::TensorTouch(const AsyncOp& op, TensorAct act, uint64_t key, const Te
     }
 }
 
-void Judge::TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const TensorArea& area,
-                        uint32_t column, const TensorMark& old, bool old_writes) {
+void Judge::TensorClash(const TensorDeed& by, uint32_t column, const TensorMark& old,
+                        bool old_writes) {
+  const auto& [op, act, now, area] = by;
   const bool issuer =
       old.component == op.component && act != TensorAct::kLoad && act != TensorAct::kStore;
   const bool generic = op.group->view.generic.At(old.component) >= old.number;
@@ -142,8 +143,6 @@ void Judge::TensorClash(const AsyncOp& op, TensorAct act, uint64_t key, const Te
   if (!launch_->First(rule, op.pc, old.pc)) return;
   Finding f = Begin(rule, op.pc, op.warp, op.lanes == ~0u ? 0 : op.lanes);
   const std::string memory = AreaName(area, column, scoped_);
-  TensorMark now;
-  now.component = op.component, now.number = op.epoch, now.pc = op.pc, now.key = KeyOf(act, key);
   f.accesses[0].who = TensorActor(now);
   f.accesses[0].what = area.write ? "writes" : "reads";
   f.accesses[0].memory = memory;
@@ -230,8 +229,7 @@ void Judge::TensorWait(uint32_t warp, uint32_t pc, bool store) {
   Executes(warp, pc);
   TensorStream& s = StreamOf(warp, store);
   if (s.issued == 0)
-    TensorSay(
-        Rule::kT15, Severity::kHint, warp, 0, pc,
+    Say(Rule::kT15, Severity::kHint, {warp, 0, pc},
         fmt::format("{} waits for {} and has issued none", Who(warp), store ? "stores" : "loads"),
         "leave the wait out");
   if (!store) warps_[warp].unread.clear();

@@ -56,8 +56,7 @@ Judge::TensorMessage Judge::TensorCommit(uint32_t warp, int lane, uint32_t pc) {
   if (i.component == 0)
     i.component = NewComponent(ComponentInfo::Kind::kTensor, warp, static_cast<uint32_t>(lane));
   if (i.work == 0)
-    TensorSay(
-        Rule::kT15, Severity::kHint, warp, 1u << lane, pc,
+    Say(Rule::kT15, Severity::kHint, {warp, 1u << lane, pc},
         "a commit by a thread that has issued no tcgen05 operation: the arrival comes at once",
         "let the thread that issues the operations commit them");
   TensorMessage m;
@@ -155,20 +154,10 @@ void Judge::TensorFree(uint32_t warp, uint32_t pc, uint32_t rank, uint32_t colum
 
 void Judge::TensorFresh(uint32_t warp, uint32_t lanes, uint32_t pc, uint32_t rank,
                         const std::string& what) {
-  TensorSay(Rule::kT7, Severity::kError, warp, lanes, pc,
-            fmt::format("{} reads {}{}, which nobody has written", Who(warp, lanes), what,
-                        scoped_ ? fmt::format(" of rank {}", rank) : ""),
-            "let the first product of a sum not add to D, and store what is loaded");
-}
-
-void Judge::TensorSay(Rule rule, Severity severity, uint32_t warp, uint32_t lanes, uint32_t pc,
-                      std::string message, std::string fix) {
-  if (!launch_->First(rule, pc, 0)) return;
-  Finding f = Begin(rule, pc, warp, lanes);
-  f.severity = severity;
-  f.message = std::move(message);
-  f.fix = std::move(fix);
-  launch_->Say(std::move(f), pc, 0);
+  Say(Rule::kT7, Severity::kError, {warp, lanes, pc},
+      fmt::format("{} reads {}{}, which nobody has written", Who(warp, lanes), what,
+                  scoped_ ? fmt::format(" of rank {}", rank) : ""),
+      "let the first product of a sum not add to D, and store what is loaded");
 }
 
 // The most that anybody of a CTA knows of a component.

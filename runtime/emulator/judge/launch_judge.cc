@@ -41,10 +41,10 @@ void LaunchJudge::Say(Finding f, uint32_t a, uint32_t b) {
   findings_.push_back(std::move(f));
 }
 
-void LaunchJudge::Spend(Rule rule, uint64_t cluster, uint32_t warp, uint32_t lanes, uint32_t pc,
-                        uint64_t took, uint64_t needed) {
+void LaunchJudge::Spend(Rule rule, uint32_t pc, const Spender& by, uint64_t took, uint64_t needed) {
   Cost& c = costs_[{rule, pc}];
-  if (took > needed && c.took <= c.needed) c.cluster = cluster, c.warp = warp, c.lanes = lanes;
+  if (took > needed && c.took <= c.needed)
+    c.cluster = by.cluster, c.warp = by.warp, c.lanes = by.lanes;
   ++c.times;
   c.took += took, c.needed += needed;
   if (took > needed) c.worst = std::max(c.worst, took - needed);

@@ -77,8 +77,11 @@ struct LaunchJudge {
   void Overflow() { full_ = true; }
 
   // One execution of an instruction took so much, and so much would have done.
-  void Spend(Rule rule, uint64_t cluster, uint32_t warp, uint32_t lanes, uint32_t pc, uint64_t took,
-             uint64_t needed);
+  struct Spender {
+    uint64_t cluster = 0;
+    uint32_t warp = 0, lanes = 0;
+  };
+  void Spend(Rule rule, uint32_t pc, const Spender& by, uint64_t took, uint64_t needed);
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
   void Say(Finding f, uint32_t a, uint32_t b);

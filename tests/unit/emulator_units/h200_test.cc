@@ -67,7 +67,7 @@ uint32_t RunWgmma(const Recorded& r) {
   cells[0] = r.c;
   const uint64_t descriptor = uint64_t{1024 >> 4} << 16 | uint64_t{128 >> 4} << 32;
   std::string error;
-  EXPECT_TRUE(Wgmma(s, descriptor, descriptor | 2048 >> 4, true, smem.data(), 4096, registers,
+  EXPECT_TRUE(Wgmma(s, {descriptor, descriptor | 2048 >> 4, true, {smem.data(), 4096}}, registers,
                     Arithmetic::kExact, &error))
       << error;
   return r.d == Element::kF16 ? cells[0] & 0xffff : cells[0];

@@ -48,7 +48,7 @@ struct Warp {
                    *pc[] = {c[0], c[1], c[2], c[3]};
     uint32_t d[4][32];
     uint32_t* pd[] = {d[0], d[1], d[2], d[3]};
-    MmaScaled(s, pa, pb, pc, scales_a, scales_b, by, pd, how);
+    MmaScaled(s, {pa, pb, pc, scales_a, scales_b, pd}, by, how);
     std::vector<uint32_t> out(16 * 8);
     for (int lane = 0; lane < 32; ++lane)
       for (int i = 0; i < 4; ++i) {

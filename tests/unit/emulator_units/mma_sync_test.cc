@@ -192,7 +192,7 @@ TEST(Matrix, LoadAndStore) {
       };
       Registers r;
       MatrixFault fault;
-      ASSERT_TRUE(LdMatrix(count, transpose, addresses, smem.data(), 8192, r.at, &fault));
+      ASSERT_TRUE(LdMatrix({count, transpose, addresses}, smem.data(), 8192, r.at, &fault));
       for (int j = 0; j < count; j++) {
         for (int l = 0; l < kLanes; l++) {
           const int u = l / 4, v = 2 * (l % 4);
@@ -204,7 +204,7 @@ TEST(Matrix, LoadAndStore) {
       // Storing what was loaded into cleared rows restores exactly them.
       std::vector<uint8_t> copy(8192, 0), want(8192, 0);
       for (int i = 0; i < 8 * count; i++) std::memcpy(&want[addresses[i]], &smem[addresses[i]], 16);
-      ASSERT_TRUE(StMatrix(count, transpose, addresses, copy.data(), 8192, r.at, &fault));
+      ASSERT_TRUE(StMatrix({count, transpose, addresses}, copy.data(), 8192, r.at, &fault));
       EXPECT_EQ(copy, want);
     }
   }
@@ -217,18 +217,18 @@ TEST(Matrix, Faults) {
   r.cells[0][0] = 77;
   MatrixFault fault;
   addresses[9] = 24;
-  EXPECT_TRUE(LdMatrix(1, false, addresses, smem.data(), 1024, r.at, &fault));
+  EXPECT_TRUE(LdMatrix({1, false, addresses}, smem.data(), 1024, r.at, &fault));
   r.cells[0][0] = 77;
-  EXPECT_FALSE(LdMatrix(2, false, addresses, smem.data(), 1024, r.at, &fault));
+  EXPECT_FALSE(LdMatrix({2, false, addresses}, smem.data(), 1024, r.at, &fault));
   EXPECT_EQ(fault.kind, MatrixFault::Kind::kMisaligned);
   EXPECT_EQ(fault.lane, 9);
   EXPECT_EQ(fault.address, 24u);
   EXPECT_EQ(r.cells[0][0], 77u);
   addresses[9] = 1024;
-  EXPECT_FALSE(StMatrix(4, false, addresses, smem.data(), 1024, r.at, &fault));
+  EXPECT_FALSE(StMatrix({4, false, addresses}, smem.data(), 1024, r.at, &fault));
   EXPECT_EQ(fault.kind, MatrixFault::Kind::kRange);
   addresses[9] = 1008;
-  EXPECT_TRUE(StMatrix(4, false, addresses, smem.data(), 1024, r.at, &fault));
+  EXPECT_TRUE(StMatrix({4, false, addresses}, smem.data(), 1024, r.at, &fault));
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Tma, StoreWritesInsideOnly) {
         EXPECT_TRUE(write);
         return t.Check(address, bytes);
       };
-      const TmaResult r = TmaStore(t.info, coords.data(), smem.data(), kSmem, 2048, check);
+      const TmaResult r = TmaStore(t.info, coords.data(), {smem.data(), kSmem, 2048}, check);
       const bool negative = *std::min_element(coords.begin(), coords.end()) < 0;
       if (negative) {
         EXPECT_EQ(r.error, TmaError::kNegativeStore);
@@ -127,7 +127,7 @@ TEST(Tma, ReduceCombinesEachElement) {
     }
     const int32_t coords[5] = {40, 3};
     const std::vector<uint8_t> before = t.memory;
-    ASSERT_TRUE(TmaReduce(t.info, coords, TmaReduceOp::kAdd, smem.data(), kSmem, 1024,
+    ASSERT_TRUE(TmaReduce(t.info, coords, TmaReduceOp::kAdd, {smem.data(), kSmem, 1024},
                           [&](uint64_t a, uint64_t n, bool) { return t.Check(a, n); })
                     .ok());
     const std::vector<uint8_t> got = t.memory;
@@ -206,9 +206,9 @@ TEST(Tma, Refusals) {
   const uint8_t old = t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())];
   smem.assign(8192, static_cast<uint8_t>(old + 1));
   auto not_behind = [&](uint64_t address, uint64_t, bool) { return address != behind; };
-  EXPECT_TRUE(TmaStore(t.info, edge, smem.data(), 8192, 0, not_behind).ok());
+  EXPECT_TRUE(TmaStore(t.info, edge, {smem.data(), 8192, 0}, not_behind).ok());
   EXPECT_EQ(t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())], old);
-  EXPECT_TRUE(TmaStore(t.info, edge, smem.data(), 8192, 0, yes).ok());
+  EXPECT_TRUE(TmaStore(t.info, edge, {smem.data(), 8192, 0}, yes).ok());
   EXPECT_EQ(t.memory[behind - reinterpret_cast<uint64_t>(t.memory.data())],
             static_cast<uint8_t>(old + 1));
   for (int x : {1, -1, 4, 12}) {
@@ -223,7 +223,7 @@ TEST(Tma, Refusals) {
   EXPECT_EQ(TmaLoad(narrow.info, zero, smem.data(), 8192, 4096 + 128, yes).error,
             TmaError::kSmemRange);
   Tensor f64 = Make("f64", {20, 30}, {16, 8}, 128);
-  EXPECT_EQ(TmaReduce(f64.info, zero, TmaReduceOp::kAdd, smem.data(), 8192, 0, yes).error,
+  EXPECT_EQ(TmaReduce(f64.info, zero, TmaReduceOp::kAdd, {smem.data(), 8192, 0}, yes).error,
             TmaError::kReduceType);
 }
 

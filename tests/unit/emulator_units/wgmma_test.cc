@@ -181,7 +181,7 @@ void RunCase(const WgmmaShape& s, uint32_t swizzle_a, uint32_t swizzle_b, int k_
   before.registers = {};
   Machine copy;  // registers of its own
   copy.cells = m.cells;
-  ASSERT_TRUE(Wgmma(s, Descriptor(a), Descriptor(b), scale_d, m.smem.data(), kOperandBytes,
+  ASSERT_TRUE(Wgmma(s, {Descriptor(a), Descriptor(b), scale_d, {m.smem.data(), kOperandBytes}},
                     m.registers, Arithmetic::kFast, &error))
       << error;
   for (int r = 0; r < 64; r++) {
@@ -326,13 +326,13 @@ TEST(Wgmma, DescriptorsAreChecked) {
   m.cells[0] = 42;
   const WgmmaShape s = {.n = 64};
   const Operand last = {kOperandBytes - 64 * 128 + 128, 16, 1024, 128, false};
-  EXPECT_FALSE(Wgmma(s, Descriptor(o), Descriptor(last), true, m.smem.data(), kOperandBytes,
+  EXPECT_FALSE(Wgmma(s, {Descriptor(o), Descriptor(last), true, {m.smem.data(), kOperandBytes}},
                      m.registers, Arithmetic::kFast, &error));
   EXPECT_NE(error.find("descriptor of B"), std::string::npos) << error;
   EXPECT_NE(error.find("reaches byte"), std::string::npos) << error;
   EXPECT_EQ(m.cells[0], 42u);
   const Operand fits = {kOperandBytes - 64 * 128, 16, 1024, 128, false};
-  EXPECT_TRUE(Wgmma(s, Descriptor(o), Descriptor(fits), true, m.smem.data(), kOperandBytes,
+  EXPECT_TRUE(Wgmma(s, {Descriptor(o), Descriptor(fits), true, {m.smem.data(), kOperandBytes}},
                     m.registers, Arithmetic::kFast, &error));
 }
 
