@@ -48,9 +48,6 @@ struct LoopSchedule {
   // allows, not when it was scheduled: fewer tiles are held from one iteration to the next. For
   // loops of one compute role.
   bool close = false;
-  // Fields of words are taken out where they are read (ir/loop_unpack.cc): for CTAs that share an
-  // SM, whose threads have fewer registers, and which hide each other's waits.
-  bool unpack = false;
 };
 
 // One op in the iteration of its role.

@@ -66,6 +66,7 @@ class LoopPlanner {
   bool StaysInPlace(OpId product) const;
 
   // loop_unpack.cc
+  bool SharesUnits() const;
   bool Unpacks(OpId id) const;
   int64_t BytesUnpacked(OpId id) const;
   void UnpackInTheirTurn();

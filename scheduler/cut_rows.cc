@@ -13,7 +13,6 @@
 #include "ir/loop_plan.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/turns.h"
-#include "ir/lower/waits.h"
 #include "ir/operand_reads.h"
 #include "ir/queries.h"
 #include "ir/slice_rows.h"
@@ -129,7 +128,6 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
-  c.unpack = ir::CtasWanted(c.fn, target) > 1;
   const std::function<bool(OpId)> has_ring = RingsOf(c.fn, tiles);
   for (OpId loop : InnermostLoops(c.fn)) {
     LoopReport report;

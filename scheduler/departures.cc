@@ -80,7 +80,6 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
   schedule.in_flight = c.in_flight;
   schedule.in_place = c.in_place;
   schedule.close = c.close;
-  schedule.unpack = c.unpack;
   return schedule;
 }
 

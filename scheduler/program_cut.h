@@ -19,7 +19,6 @@ struct CutProgram {
   bool turns = false;            // … and its warpgroups take turns with them (ir/lower/turns.h)
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
   bool close = false;            // ir::LoopSchedule::close
-  bool unpack = false;           // ir::LoopSchedule::unpack
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 
