@@ -1,9 +1,7 @@
 // Tiles in shared memory: panels of rows, optionally swizzled (ir::SmemLayout).
 //
 // SPDX-License-Identifier: Apache-2.0
-#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/Module.h>
 #include <llvm/IR/Operator.h>
 
 #include <algorithm>
@@ -172,9 +170,6 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
   llvm::Value* col_bytes = b_.CreateMul(plan.col_inner, I32(view.element_bytes));
   const int64_t col_bytes_max = plan.col_inner_max * view.element_bytes;
   llvm::Value* flat = b_.CreateAdd(thread, col_bytes);
-  const auto free_bits = static_cast<int64_t>(
-      llvm::computeKnownBits(col_bytes, b_.GetInsertBlock()->getModule()->getDataLayout())
-          .Zero.getZExtValue());
   std::map<int64_t, llvm::Value*> chunks;                     // by row modulo 8
   std::map<std::pair<int64_t, int64_t>, llvm::Value*> mixed;  // and column byte
   for (const MemGroup& g : plan.groups) {
@@ -192,17 +187,9 @@ std::vector<std::pair<llvm::Value*, int64_t>> Emitter::Addresses(const MemPlan& 
     }
     // Whole chunks from registers and less than one from the thread do not interfere.
     const bool apart = col_bytes_max < 16 && inner % 16 + col_bytes_max < 16;
-    // Where the thread's row mixes nothing, bits that its column has not are mixed as one constant:
-    // the same for several rows and columns.
-    const auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(chunk);
-    const bool as_one = !apart && fixed && (inner & ~free_bits) == 0;
-    const int64_t bits = as_one ? inner ^ fixed->getSExtValue() : 0;
-    llvm::Value*& address =
-        mixed[{as_one ? -1 : row8, as_one ? bits : apart ? inner / 16 * 16 : inner}];
+    llvm::Value*& address = mixed[{row8, apart ? inner / 16 * 16 : inner}];
     if (!address) {
-      if (as_one)
-        address = b_.CreateAdd(thread, b_.CreateXor(col_bytes, I32(bits)));
-      else if (apart)
+      if (apart)
         address = b_.CreateAdd(flat, b_.CreateXor(chunk, I32(inner / 16 * 16)));
       else
         address = b_.CreateAdd(thread, b_.CreateXor(b_.CreateAdd(col_bytes, I32(inner)), chunk));
