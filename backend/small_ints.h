@@ -20,8 +20,8 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
 
 // Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be neighbouring
 // bytes of a word or the same bits of them, two fields of one word, or a common constant and
-// something in [0, 128) (f16: [0, 1024)). Three or four instructions for two. `bf16_arithmetic`: the GPU subtracts bf16; where
-// it only multiplies and adds them, it does that.
+// something in [0, 128) (f16: [0, 1024)). Three or four instructions for two. `bf16_arithmetic`:
+// the GPU subtracts bf16; where it only multiplies and adds them, it does that.
 struct PairForm {
   bool is_signed, half, bf16_arithmetic;
 };

@@ -23,8 +23,8 @@ int64_t BytesOf(const Type& tile) { return tile.elements() * ByteSize(tile.dtype
 }  // namespace
 
 // Do CTAs side by side hide each other's waits (ir/lower/waits.h)? There the tensor core works less
-// than half of the time, and no CTAs divide a tile. A CTA that is alone has its own waits to hide: it
-// reads words early, and takes fields out meanwhile.
+// than half of the time, and no CTAs divide a tile. A CTA that is alone has its own waits to hide:
+// it reads words early, and takes fields out meanwhile.
 bool LoopPlanner::SharesUnits() const {
   const auto divided = [](const Op& op) {
     return op.kind == OpKind::kParallel && op.i("cluster", 1) > 1;
