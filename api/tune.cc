@@ -549,7 +549,9 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
   const Result<Machine> machine = MachineOf(options, quiet);
   if (!machine.ok()) return choice;
   TuneMemory own;
-  choice = Search(loaded, signature, call, options, **machine, memory ? *memory : own).Run();
+  PipelineOptions with = options;
+  with.machine = *machine;  // read once, not for every point
+  choice = Search(loaded, signature, call, with, **machine, memory ? *memory : own).Run();
   if (store != nullptr && choice.why_not.empty())
     KeepTunes(*store, key, signature.kernel, choice.values);
   return choice;

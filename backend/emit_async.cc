@@ -177,6 +177,126 @@ llvm::Value* Emitter::MbarAddress(const ir::Op& op, size_t mbar, size_t slot) {
   return b_.CreateAdd(base, b_.CreateShl(index, 3));
 }
 
+void Emitter::EmitStamp(const ir::Op& op) {
+  llvm::Value* slot = Scalar(op.operands[1]);
+  llvm::Value* count = b_.CreateLoad(b_.getInt32Ty(), slot);
+  llvm::Value* cta =
+      b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
+  llvm::Value* here = b_.CreateAnd(Elected(), b_.CreateICmpEQ(cta, I32(0)));
+  here = b_.CreateAnd(here, b_.CreateICmpULT(count, I32(op.i("records"))));
+  llvm::Value* record = b_.CreateAdd(b_.CreateZExt(count, b_.getInt64Ty()), I64(op.i("first")));
+  llvm::Value* address =
+      b_.CreateAdd(tensors_.at(op.operands[0].index).base, b_.CreateShl(record, 3));
+  CallPtx(b_, PtxInst::kStamp, {here, address, I32(op.i("site"))});
+  b_.CreateStore(b_.CreateAdd(count, I32(1)), slot);
+}
+
+void Emitter::EmitMbarWait(const ir::Op& op) {
+  llvm::Value* address = MbarAddress(op, 0, 2);
+  llvm::Value* parity = b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty());
+  llvm::BasicBlock* loop = NewBlock("wait");
+  llvm::BasicBlock* done = NewBlock("wait.end");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  const bool suspends = options_.machine->Has("mbarrier_waits");
+  const PtxInst how = op.i("cluster") ? PtxInst::kMbarTryAcquire
+                      : suspends      ? PtxInst::kMbarTryWait
+                                      : PtxInst::kMbarTestWait;
+  b_.CreateCondBr(CallPtx(b_, how, {address, parity}), done, loop);
+  b_.SetInsertPoint(done);
+}
+
+void Emitter::EmitPin(const ir::Op& op) {
+  const ir::Type& type = fn_.type(op.operands[0]);
+  if (!type.is_scalar()) {
+    const Regs& tile = Get(op.operands[0]);
+    const Regs words = CallTied(b_, PtxInst::kHere, {}, Pack(tile, type.dtype), "", {});
+    Set(op.results[0], Unpack(words, type.dtype, tile.size()));
+    return;
+  }
+  llvm::Value* v = Scalar(op.operands[0]);
+  const bool wide = v->getType()->getIntegerBitWidth() > 32;
+  Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});
+}
+
+// ptxas moves arithmetic over barriers as it likes, but not over a branch. Each asks for a
+// number of its own: asked again for the same one, ptxas knows the answer.
+void Emitter::EmitCodeFence() {
+  llvm::BasicBlock* never = NewBlock("never");
+  llvm::BasicBlock* next = NewBlock("next");
+  b_.CreateCondBr(CallPtx(b_, PtxInst::kIsCta, {I32(-1 - code_fences_++)}), never, next);
+  b_.SetInsertPoint(never);
+  CallPtx(b_, PtxInst::kTrap, {});
+  b_.CreateUnreachable();
+  b_.SetInsertPoint(next);
+}
+
+// A copy of a box between a tensor and shared memory, or a reduction into the tensor.
+void Emitter::EmitTma(const ir::Op& op) {
+  const bool load = op.kind == OpKind::kTmaLoad;
+  const size_t first = load ? 2 : 1;
+  const bool slotted = load && op.i("slotted") != 0;
+  const size_t rank = op.operands.size() - first - (slotted ? 1 : 0);
+  const size_t map = static_cast<size_t>(op.i("map"));
+  CHECK(map < maps_.size(), "tensor map");
+  CHECK(rank == fn_.launch.maps[map].dims.size(), "coordinates of a tensor map");
+  llvm::Value* smem =
+      b_.CreateAdd(slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
+                   I32(op.i("offset")));
+  const std::vector<int64_t> each =
+      load || !op.attr("each") ? std::vector<int64_t>() : op.ints("each");
+  if (!each.empty()) smem = b_.CreateAdd(smem, b_.CreateMul(part_, I32(each[2])));
+  const bool all = load && op.attr("share");
+  if (all)
+    smem = b_.CreateAdd(smem,
+                        b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(op.i("share"))));
+  std::vector<llvm::Value*> args;
+  std::string constraints;
+  if (load) {
+    // The barrier of a ring's slot: one mbarrier per slot.
+    llvm::Value* barrier = Scalar(op.operands[1]);
+    if (slotted && fn_.type(op.operands[1]).depth > 1)
+      barrier = MbarAddress(op, 1, op.operands.size() - 1);
+    if (op.i("pair")) barrier = AtLeader(barrier);
+    args = {smem, maps_[map], barrier};
+    constraints = "r,l,r";
+  } else {
+    args = {maps_[map], smem};
+    constraints = "l,r";
+  }
+  std::vector<llvm::Value*> at;
+  for (size_t i = 0; i < rank; ++i) {
+    at.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
+    if (!each.empty() && each[0] == static_cast<int64_t>(i))
+      at.back() = b_.CreateAdd(at.back(), b_.CreateMul(part_, I32(each[1])));
+  }
+  if (const int64_t panel = fn_.launch.maps[map].panel) {
+    at.push_back(b_.CreateExactSDiv(at[0], I32(panel)));
+    at[0] = I32(0);
+  }
+  std::string coords;
+  for (llvm::Value* c : at) {
+    coords += (coords.empty() ? "$" : ", $") + std::to_string(args.size());
+    args.push_back(c);
+    constraints += ",r";
+  }
+  Substitutions with = {{"n", std::to_string(at.size())}, {"coords", coords}};
+  if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
+  // Without clusters a place of the CTA: ptxas 13.0 gives programs for sm_120a that name one of
+  // a cluster a stack frame.
+  const bool own = !options_.machine->Has("clusters") && options_.machine->Has("copies_to_cta");
+  if (load && !all && !op.i("pair")) with.push_back({"space", own ? "cta" : "cluster"});
+  const bool combines = !load && op.attr("kind");
+  if (combines) with.push_back({"op", op.s("kind")});
+  CallPtx(b_,
+          all                       ? PtxInst::kTmaLoadAll
+          : load && op.i("pair", 0) ? PtxInst::kTmaLoadPair
+          : load                    ? PtxInst::kTmaLoad
+          : combines                ? PtxInst::kTmaReduce
+                                    : PtxInst::kTmaStore,
+          with, constraints, args);
+}
+
 Result<void> Emitter::EmitAsync(const ir::Op& op) {
   switch (op.kind) {
     case OpKind::kCounter: {
@@ -194,20 +314,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       b_.CreateStore(b_.CreateAdd(b_.CreateLoad(b_.getInt32Ty(), slot), I32(op.i("by"))), slot);
       return Done();
     }
-    case OpKind::kStamp: {
-      llvm::Value* slot = Scalar(op.operands[1]);
-      llvm::Value* count = b_.CreateLoad(b_.getInt32Ty(), slot);
-      llvm::Value* cta =
-          b_.CreateIntrinsic(b_.getInt32Ty(), llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {});
-      llvm::Value* here = b_.CreateAnd(Elected(), b_.CreateICmpEQ(cta, I32(0)));
-      here = b_.CreateAnd(here, b_.CreateICmpULT(count, I32(op.i("records"))));
-      llvm::Value* record = b_.CreateAdd(b_.CreateZExt(count, b_.getInt64Ty()), I64(op.i("first")));
-      llvm::Value* address =
-          b_.CreateAdd(tensors_.at(op.operands[0].index).base, b_.CreateShl(record, 3));
-      CallPtx(b_, PtxInst::kStamp, {here, address, I32(op.i("site"))});
-      b_.CreateStore(b_.CreateAdd(count, I32(1)), slot);
-      return Done();
-    }
+    case OpKind::kStamp: EmitStamp(op); return Done();
     case OpKind::kMbarInit: {
       llvm::Value* base = Scalar(op.operands[0]);
       for (int64_t i = 0; i < fn_.type(op.operands[0]).depth; ++i)
@@ -239,47 +346,10 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
       else
         CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
       return Done();
-    case OpKind::kMbarWait: {
-      llvm::Value* address = MbarAddress(op, 0, 2);
-      llvm::Value* parity = b_.CreateSExtOrTrunc(Scalar(op.operands[1]), b_.getInt32Ty());
-      llvm::BasicBlock* loop = NewBlock("wait");
-      llvm::BasicBlock* done = NewBlock("wait.end");
-      b_.CreateBr(loop);
-      b_.SetInsertPoint(loop);
-      const bool suspends = options_.machine->Has("mbarrier_waits");
-      const PtxInst how = op.i("cluster") ? PtxInst::kMbarTryAcquire
-                          : suspends      ? PtxInst::kMbarTryWait
-                                          : PtxInst::kMbarTestWait;
-      b_.CreateCondBr(CallPtx(b_, how, {address, parity}), done, loop);
-      b_.SetInsertPoint(done);
-      return Done();
-    }
+    case OpKind::kMbarWait: EmitMbarWait(op); return Done();
     case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
-    case OpKind::kPin: {
-      const ir::Type& type = fn_.type(op.operands[0]);
-      if (!type.is_scalar()) {
-        const Regs& tile = Get(op.operands[0]);
-        const Regs words = CallTied(b_, PtxInst::kHere, {}, Pack(tile, type.dtype), "", {});
-        Set(op.results[0], Unpack(words, type.dtype, tile.size()));
-        return Done();
-      }
-      llvm::Value* v = Scalar(op.operands[0]);
-      const bool wide = v->getType()->getIntegerBitWidth() > 32;
-      Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});
-      return Done();
-    }
-    // ptxas moves arithmetic over barriers as it likes, but not over a branch. Each asks for a
-    // number of its own: asked again for the same one, ptxas knows the answer.
-    case OpKind::kCodeFence: {
-      llvm::BasicBlock* never = NewBlock("never");
-      llvm::BasicBlock* next = NewBlock("next");
-      b_.CreateCondBr(CallPtx(b_, PtxInst::kIsCta, {I32(-1 - code_fences_++)}), never, next);
-      b_.SetInsertPoint(never);
-      CallPtx(b_, PtxInst::kTrap, {});
-      b_.CreateUnreachable();
-      b_.SetInsertPoint(next);
-      return Done();
-    }
+    case OpKind::kPin: EmitPin(op); return Done();
+    case OpKind::kCodeFence: EmitCodeFence(); return Done();
     case OpKind::kClusterRank:
       Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
       return Done();
@@ -293,71 +363,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kFenceAsync: CallPtx(b_, PtxInst::kFenceAsync, {}); return Done();
     case OpKind::kCpArrive: CallPtx(b_, PtxInst::kCpArrive, {MbarAddress(op, 0, 1)}); return Done();
     case OpKind::kTmaLoad:
-    case OpKind::kTmaStore: {
-      const bool load = op.kind == OpKind::kTmaLoad;
-      const size_t first = load ? 2 : 1;
-      const bool slotted = load && op.i("slotted") != 0;
-      const size_t rank = op.operands.size() - first - (slotted ? 1 : 0);
-      const size_t map = static_cast<size_t>(op.i("map"));
-      CHECK(map < maps_.size(), "tensor map");
-      CHECK(rank == fn_.launch.maps[map].dims.size(), "coordinates of a tensor map");
-      llvm::Value* smem = b_.CreateAdd(
-          slotted ? SlotAddress(op, 0, op.operands.size() - 1) : Scalar(op.operands[0]),
-          I32(op.i("offset")));
-      const std::vector<int64_t> each =
-          load || !op.attr("each") ? std::vector<int64_t>() : op.ints("each");
-      if (!each.empty()) smem = b_.CreateAdd(smem, b_.CreateMul(part_, I32(each[2])));
-      const bool all = load && op.attr("share");
-      if (all)
-        smem = b_.CreateAdd(
-            smem, b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(op.i("share"))));
-      std::vector<llvm::Value*> args;
-      std::string constraints;
-      if (load) {
-        // The barrier of a ring's slot: one mbarrier per slot.
-        llvm::Value* barrier = Scalar(op.operands[1]);
-        if (slotted && fn_.type(op.operands[1]).depth > 1)
-          barrier = MbarAddress(op, 1, op.operands.size() - 1);
-        if (op.i("pair")) barrier = AtLeader(barrier);
-        args = {smem, maps_[map], barrier};
-        constraints = "r,l,r";
-      } else {
-        args = {maps_[map], smem};
-        constraints = "l,r";
-      }
-      std::vector<llvm::Value*> at;
-      for (size_t i = 0; i < rank; ++i) {
-        at.push_back(b_.CreateSExtOrTrunc(Scalar(op.operands[first + i]), b_.getInt32Ty()));
-        if (!each.empty() && each[0] == static_cast<int64_t>(i))
-          at.back() = b_.CreateAdd(at.back(), b_.CreateMul(part_, I32(each[1])));
-      }
-      if (const int64_t panel = fn_.launch.maps[map].panel) {
-        at.push_back(b_.CreateExactSDiv(at[0], I32(panel)));
-        at[0] = I32(0);
-      }
-      std::string coords;
-      for (llvm::Value* c : at) {
-        coords += (coords.empty() ? "$" : ", $") + std::to_string(args.size());
-        args.push_back(c);
-        constraints += ",r";
-      }
-      Substitutions with = {{"n", std::to_string(at.size())}, {"coords", coords}};
-      if (all) with.push_back({"mask", std::to_string((1 << fn_.launch.cluster) - 1)});
-      // Without clusters a place of the CTA: ptxas 13.0 gives programs for sm_120a that name one of
-      // a cluster a stack frame.
-      const bool own = !options_.machine->Has("clusters") && options_.machine->Has("copies_to_cta");
-      if (load && !all && !op.i("pair")) with.push_back({"space", own ? "cta" : "cluster"});
-      const bool combines = !load && op.attr("kind");
-      if (combines) with.push_back({"op", op.s("kind")});
-      CallPtx(b_,
-              all                       ? PtxInst::kTmaLoadAll
-              : load && op.i("pair", 0) ? PtxInst::kTmaLoadPair
-              : load                    ? PtxInst::kTmaLoad
-              : combines                ? PtxInst::kTmaReduce
-                                        : PtxInst::kTmaStore,
-              with, constraints, args);
-      return Done();
-    }
+    case OpKind::kTmaStore: EmitTma(op); return Done();
     case OpKind::kTmaCommit: CallPtx(b_, PtxInst::kTmaCommit, {}); return Done();
     case OpKind::kTmaWait:
       CallPtx(b_, op.i("read") ? PtxInst::kTmaWaitRead : PtxInst::kTmaWait, {I32(op.i("pending"))});

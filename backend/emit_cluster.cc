@@ -119,6 +119,66 @@ void Emitter::EmitPushed(const ir::Op& op) {
   Set(op.results[0], {total});
 }
 
+// The numbers of one value that the CTAs of a cluster share out, add up and read.
+struct Emitter::ClusterSum {
+  Emitter& emit;
+  const std::string& kind;
+  DType d;
+  int64_t ctas, parts, threads;
+  int64_t all;                // registers
+  int64_t count, vector;      // registers of a part, of an access
+  bool uneven;                // the last parts have less, or nothing
+  llvm::Value *rank, *holds;  // `holds`: null: always
+  Regs nothing;
+
+  llvm::Value* Always(int64_t) const { return holds; }
+  // Has this CTA's part a register `e`?
+  llvm::Value* InPart(int64_t e) const {
+    const int64_t ranks = uneven ? CeilDiv(all - e, count) : parts;
+    if (ranks >= ctas) return holds;
+    llvm::Value* has = emit.b_.CreateICmpULT(rank, emit.I32(ranks));
+    return holds ? emit.b_.CreateAnd(holds, has) : has;
+  }
+  using Where = llvm::Value* (ClusterSum::*)(int64_t) const;  // which of the two decides
+  void Store(llvm::Value* to, const Regs& regs, Where where) const;
+  Regs Sum(llvm::Value* from, llvm::Value* begin, Where where) const;
+};
+
+void Emitter::ClusterSum::Store(llvm::Value* to, const Regs& regs, Where where) const {
+  for (int64_t e = 0; e < static_cast<int64_t>(regs.size()); e += vector)
+    emit.StoreGlobal(to, e * threads * 4, (this->*where)(e),
+                     Regs(regs.begin() + e, regs.begin() + e + vector), d, PtxInst::kStShared);
+}
+
+// `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
+// on: CTAs that begin with themselves do not all ask the same one at a time.
+Regs Emitter::ClusterSum::Sum(llvm::Value* from, llvm::Value* begin, Where where) const {
+  std::vector<llvm::Value*> there;
+  for (int64_t q = 0; q < ctas; ++q) {
+    llvm::Value* cta = RankOf(emit.b_, emit.b_.CreateAdd(begin, emit.I32(q)), ctas);
+    there.push_back(CallPtx(emit.b_, PtxInst::kMapa, {from, cta}));
+  }
+  Regs out;
+  const int64_t together = std::max<int64_t>(1, kInFlight / (ctas * vector)) * vector;
+  for (int64_t e = 0; e < count; e += together) {
+    std::vector<Regs> read(static_cast<size_t>(ctas));
+    const int64_t end = std::min(count, e + together);
+    for (int64_t i = e; i < end; i += vector) {
+      llvm::Value* const inside = (this->*where)(i);
+      for (int64_t q = 0; q < ctas; ++q)
+        for (llvm::Value* v : emit.LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4,
+                                              inside, nothing, d, PtxInst::kLdCluster))
+          read[static_cast<size_t>(q)].push_back(v);
+    }
+    for (size_t i = 0; i < read[0].size(); ++i) {
+      llvm::Value* total = read[0][i];
+      for (size_t q = 1; q < read.size(); ++q) total = emit.Combined(kind, d, total, read[q][i]);
+      out.push_back(total);
+    }
+  }
+  return out;
+}
+
 Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
   if (fn_.type(op.operands[2]).depth == 1 && !op.attr("slices")) {
     EmitPushed(op);
@@ -153,57 +213,17 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
                              b_.getInt1Ty());
   }
 
-  const auto store = [&](llvm::Value* to, const Regs& regs, const auto& where) {
-    for (int64_t e = 0; e < static_cast<int64_t>(regs.size()); e += vector)
-      StoreGlobal(to, e * threads * 4, where(e), Regs(regs.begin() + e, regs.begin() + e + vector),
-                  d, PtxInst::kStShared);
-  };
-  const auto always = [&](int64_t) { return holds; };
-  // Has this CTA's part a register `e`?
-  const auto in_part = [&](int64_t e) {
-    const int64_t ranks = uneven ? CeilDiv(all - e, count) : parts;
-    if (ranks >= ctas) return holds;
-    llvm::Value* has = b_.CreateICmpULT(rank, I32(ranks));
-    return holds ? b_.CreateAnd(holds, has) : has;
-  };
-  // `count` registers from the same place of every CTA, combined in the order of ranks from `begin`
-  // on: CTAs that begin with themselves do not all ask the same one at a time.
-  const auto sum = [&](llvm::Value* from, llvm::Value* begin, const auto& where) {
-    std::vector<llvm::Value*> there;
-    for (int64_t q = 0; q < ctas; ++q) {
-      llvm::Value* cta = RankOf(b_, b_.CreateAdd(begin, I32(q)), ctas);
-      there.push_back(CallPtx(b_, PtxInst::kMapa, {from, cta}));
-    }
-    Regs out;
-    const int64_t together = std::max<int64_t>(1, kInFlight / (ctas * vector)) * vector;
-    for (int64_t e = 0; e < count; e += together) {
-      std::vector<Regs> read(static_cast<size_t>(ctas));
-      const int64_t end = std::min(count, e + together);
-      for (int64_t i = e; i < end; i += vector) {
-        llvm::Value* const inside = where(i);
-        for (int64_t q = 0; q < ctas; ++q)
-          for (llvm::Value* v : LoadGlobal(there[static_cast<size_t>(q)], i * threads * 4, inside,
-                                           nothing, d, PtxInst::kLdCluster))
-            read[static_cast<size_t>(q)].push_back(v);
-      }
-      for (size_t i = 0; i < read[0].size(); ++i) {
-        llvm::Value* total = read[0][i];
-        for (size_t q = 1; q < read.size(); ++q) total = Combined(kind, d, total, read[q][i]);
-        out.push_back(total);
-      }
-    }
-    return out;
-  };
-
+  const ClusterSum of = {*this, kind,   d,      ctas, parts, threads, all,
+                         count, vector, uneven, rank, holds, nothing};
   Regs whole = own;
   if (slices > 0) whole = InSlices(fn_, op, own);
   while (whole.size() % static_cast<size_t>(vector) != 0) whole.push_back(zero);
-  store(mine, whole, always);  // slots follow each other as parts do
+  of.Store(mine, whole, &ClusterSum::Always);  // slots follow each other as parts do
   ReleaseToCluster(barriers, 0);
   AcquireOfCluster(barriers, 0);
   llvm::Value* part = parts > 1 ? b_.CreateAdd(mine, b_.CreateMul(rank, I32(slot))) : nullptr;
   if (slices > 0) {
-    const Regs total = sum(part, rank, in_part);
+    const Regs total = of.Sum(part, rank, &ClusterSum::InPart);
     if (last > 0) {
       ReleaseToCluster(barriers, last);
       AcquireOfCluster(barriers, last);
@@ -212,11 +232,11 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     return Done();
   }
   if (parts > 1) {
-    store(part, sum(part, rank, in_part), in_part);
+    of.Store(part, of.Sum(part, rank, &ClusterSum::InPart), &ClusterSum::InPart);
     ReleaseToCluster(barriers, 1);
   }
   if (op.i("all", 0) != 0) {
-    const Regs total = sum(mine, I32(0), always);
+    const Regs total = of.Sum(mine, I32(0), &ClusterSum::Always);
     ReleaseToCluster(barriers, last);
     AcquireOfCluster(barriers, last);
     Set(op.results[0], total);
@@ -239,7 +259,7 @@ Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
     }
     total.resize(own.size());  // of the last access some were nobody's
   } else {
-    total = sum(mine, I32(0), always);
+    total = of.Sum(mine, I32(0), &ClusterSum::Always);
   }
   llvm::BasicBlock* end = b_.GetInsertBlock();
   b_.CreateBr(join);

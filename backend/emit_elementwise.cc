@@ -242,7 +242,11 @@ Regs Emitter::InPairs(OpKind kind, const Regs& x, const Regs& y, DType d) {
   else
     return {};
   Regs from = x, less = y;
-  if (kind == OpKind::kSub) WithoutMagic(b_, &from, &less);
+  if (kind == OpKind::kSub) {
+    if (const Regs pairs = FieldsLess(b_, x, y, half); !pairs.empty())
+      return Unpack(pairs, d, x.size());
+    WithoutMagic(b_, &from, &less);
+  }
   const Regs left = Pack(from, d), right = Pack(less, d);
   Regs out;
   for (size_t i = 0; i < left.size(); ++i) out.push_back(CallPtx(b_, inst, {left[i], right[i]}));

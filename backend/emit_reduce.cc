@@ -20,12 +20,6 @@ using ir::OpKind;
 
 namespace {
 
-// A running value, and for argreduce its position.
-struct Item {
-  llvm::Value* value = nullptr;
-  llvm::Value* index = nullptr;
-};
-
 constexpr size_t kLongRow = 32, kChains = 4;
 
 }  // namespace
@@ -90,62 +84,74 @@ llvm::Value* Emitter::Shuffle(llvm::Value* v, int64_t lane_xor) {
   return b_.CreateBitCast(both, type);
 }
 
-Result<void> Emitter::EmitReduce(const ir::Op& op) {
-  const bool arg = op.kind == OpKind::kWarpArgReduce;
-  const ir::ValueId from = op.operands[0], to = op.results[0];
-  const ir::Type& type = fn_.type(from);
-  const std::string& kind = op.s("kind");
-  const int axis = static_cast<int>(op.i("axis"));
-  const ir::Layout& layout = fn_.layout(from);
-  const ThreadPart& part = Part(type.layout);
-  const DType acc = AccumulatorOf(type.dtype);
-  const bool is_float = ir::IsFloat(acc), sign = ir::IsSigned(acc);
-  const bool max = kind == "argmax";
-  const size_t a = static_cast<size_t>(axis);
+// A running value, and for argreduce its position.
+struct Emitter::Item {
+  llvm::Value* value = nullptr;
+  llvm::Value* index = nullptr;
+};
 
-  auto combine = [=, this](Item x, Item y) -> Item {
-    llvm::Value *u = x.value, *v = y.value;
-    if (arg) {
-      // y wins if it is better, or equal and earlier.
-      llvm::Value* better = is_float ? (max ? b_.CreateFCmpOGT(v, u) : b_.CreateFCmpOLT(v, u))
-                            : sign   ? (max ? b_.CreateICmpSGT(v, u) : b_.CreateICmpSLT(v, u))
-                                     : (max ? b_.CreateICmpUGT(v, u) : b_.CreateICmpULT(v, u));
-      llvm::Value* equal = is_float ? b_.CreateFCmpOEQ(v, u) : b_.CreateICmpEQ(v, u);
-      llvm::Value* earlier = b_.CreateICmpSLT(y.index, x.index);
-      llvm::Value* take = b_.CreateOr(better, b_.CreateAnd(equal, earlier));
-      return {b_.CreateSelect(take, v, u), b_.CreateSelect(take, y.index, x.index)};
-    }
-    return {Combine(kind, acc, u, v)};
-  };
-  Regs wide = is_float ? (acc == DType::kF64 ? Get(from) : ToF32(Get(from), type.dtype)) : Regs();
-  if (!is_float)
-    for (llvm::Value* v : Get(from)) wide.push_back(CastOne(v, type.dtype, acc));
+struct Emitter::Reduction {
+  ir::ValueId from, to;
+  std::string kind;
+  int axis;
+  bool arg, is_float;
+  DType acc;  // what is summed up in
+};
+
+// Of two items what the reduction has of both; y's elements stand behind x's or beside them.
+Emitter::Item Emitter::Better(const Reduction& of, Item x, Item y) {
+  const bool max = of.kind == "argmax";
+  llvm::Value *u = x.value, *v = y.value;
+  if (of.arg) {
+    // y wins if it is better, or equal and earlier.
+    llvm::Value* better = of.is_float ? (max ? b_.CreateFCmpOGT(v, u) : b_.CreateFCmpOLT(v, u))
+                          : ir::IsSigned(of.acc)
+                              ? (max ? b_.CreateICmpSGT(v, u) : b_.CreateICmpSLT(v, u))
+                              : (max ? b_.CreateICmpUGT(v, u) : b_.CreateICmpULT(v, u));
+    llvm::Value* equal = of.is_float ? b_.CreateFCmpOEQ(v, u) : b_.CreateICmpEQ(v, u);
+    llvm::Value* earlier = b_.CreateICmpSLT(y.index, x.index);
+    llvm::Value* take = b_.CreateOr(better, b_.CreateAnd(equal, earlier));
+    return {b_.CreateSelect(take, v, u), b_.CreateSelect(take, y.index, x.index)};
+  }
+  return {Combine(of.kind, of.acc, u, v)};
+}
+
+// What each result register of a thread has of the thread's own elements.
+std::vector<Emitter::Item> Emitter::ReduceInThread(const Reduction& of,
+                                                   const ir::ReducePlan& plan) {
+  const ir::Type& type = fn_.type(of.from);
+  const ir::Layout& layout = fn_.layout(of.from);
+  const ThreadPart& part = Part(type.layout);
+  const size_t a = static_cast<size_t>(of.axis);
+  Regs wide = of.is_float ? (of.acc == DType::kF64 ? Get(of.from) : ToF32(Get(of.from), type.dtype))
+                          : Regs();
+  if (!of.is_float)
+    for (llvm::Value* v : Get(of.from)) wide.push_back(CastOne(v, type.dtype, of.acc));
 
   // Registers by result register; elements beyond the axis do not count.
-  const ir::ReducePlan plan = ir::PlanReduce(layout, axis);
   std::vector<std::vector<Item>> groups(static_cast<size_t>(plan.regs));
   const int64_t size = type.shape[a];
-  llvm::Value* neutral = Identity(kind, acc);
+  llvm::Value* neutral = Identity(of.kind, of.acc);
   for (int64_t r = 0; r < layout.regs(); ++r) {
     int64_t rest = r, result = 0, place = 1;
     for (const ir::LayoutDigit& d : layout.reg) {
       const int64_t digit = rest % d.extent;
       rest /= d.extent;
-      if (d.dim == axis) continue;
+      if (d.dim == of.axis) continue;
       result += digit * place;
       place *= d.extent;
     }
     const int64_t at = layout.RegCoord(r)[a];
     if (at >= size) continue;
     Item item{wide[static_cast<size_t>(r)]};
-    llvm::Value* position = arg ? b_.CreateAdd(part.coord[a], I32(at)) : nullptr;
+    llvm::Value* position = of.arg ? b_.CreateAdd(part.coord[a], I32(at)) : nullptr;
     item.index = position;
-    if (arg && is_float)  // NaN never wins
+    if (of.arg && of.is_float)  // NaN never wins
       item.value = b_.CreateSelect(b_.CreateFCmpUNO(item.value, item.value), neutral, item.value);
     if (at + part.max[a] >= size) {
       llvm::Value* inside = b_.CreateICmpSLT(part.coord[a], I32(size - at));
       item.value = b_.CreateSelect(inside, item.value, neutral);
-      if (arg) item.index = b_.CreateSelect(inside, position, I32(0x7fffffff));
+      if (of.arg) item.index = b_.CreateSelect(inside, position, I32(0x7fffffff));
     }
     groups[static_cast<size_t>(result)].push_back(item);
   }
@@ -154,36 +160,54 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
     if (g.empty()) g.push_back({neutral, I32(0x7fffffff)});
     // Where a thread has whole rows, a tree's first level would be half a row more in registers.
     if (options_.machine->Has("tmem") && g.size() >= kLongRow) {
-      for (size_t i = kChains; i < g.size(); ++i) g[i % kChains] = combine(g[i % kChains], g[i]);
+      for (size_t i = kChains; i < g.size(); ++i) g[i % kChains] = Better(of, g[i % kChains], g[i]);
       g.resize(kChains);
     }
     while (g.size() > 1) {  // pairwise: short chains, and small rounding errors in sums
       std::vector<Item> half;
-      for (size_t i = 0; i + 1 < g.size(); i += 2) half.push_back(combine(g[i], g[i + 1]));
+      for (size_t i = 0; i + 1 < g.size(); i += 2) half.push_back(Better(of, g[i], g[i + 1]));
       if (g.size() % 2) half.push_back(g.back());
       g = std::move(half);
     }
     items.push_back(g[0]);
   }
+  return items;
+}
+
+void Emitter::SetReduced(const Reduction& of, const std::vector<Item>& all) {
+  const DType dtype = fn_.type(of.from).dtype;
+  Regs out;
+  for (const Item& item : all) out.push_back(of.arg ? item.index : item.value);
+  if (!of.arg) {
+    if (of.is_float && of.acc != DType::kF64) {
+      out = FromF32(out, dtype);
+    } else if (!of.is_float) {
+      for (llvm::Value*& v : out) v = CastOne(v, of.acc, dtype);
+    }
+  }
+  Set(of.to, std::move(out));
+}
+
+Result<void> Emitter::EmitReduce(const ir::Op& op) {
+  const ir::Type& type = fn_.type(op.operands[0]);
+  const DType acc = AccumulatorOf(type.dtype);
+  const Reduction of = {op.operands[0],
+                        op.results[0],
+                        op.s("kind"),
+                        static_cast<int>(op.i("axis")),
+                        op.kind == OpKind::kWarpArgReduce,
+                        ir::IsFloat(acc),
+                        acc};
+  const ir::Layout& layout = fn_.layout(of.from);
+  const ir::ReducePlan plan = ir::PlanReduce(layout, of.axis);
+  std::vector<Item> items = ReduceInThread(of, plan);
   for (int64_t x : plan.lane_xors)
     for (Item& item : items) {
-      Item other{Shuffle(item.value, x), arg ? Shuffle(item.index, x) : nullptr};
-      item = combine(item, other);
+      Item other{Shuffle(item.value, x), of.arg ? Shuffle(item.index, x) : nullptr};
+      item = Better(of, item, other);
     }
-  const auto set = [=, this](const std::vector<Item>& all) {
-    Regs out;
-    for (const Item& item : all) out.push_back(arg ? item.index : item.value);
-    if (!arg) {
-      if (is_float && acc != DType::kF64) {
-        out = FromF32(out, type.dtype);
-      } else if (!is_float) {
-        for (llvm::Value*& v : out) v = CastOne(v, acc, type.dtype);
-      }
-    }
-    Set(to, std::move(out));
-  };
   if (plan.cross.empty()) {
-    set(items);
+    SetReduced(of, items);
     return Done();
   }
   CHECK(op.i("scratch", -1) >= 0, "reduction across warps without scratch");
@@ -218,8 +242,8 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   if (!op.i("alone", 0)) RoleBarrier();  // others have read what they passed through these bytes
   for (size_t r = 0; r < items.size(); ++r) {
     const int64_t at = static_cast<int64_t>(r) * plan.groups;
-    StoreGlobal(mine, at * slot, writes, {items[r].value}, acc, PtxInst::kStShared);
-    if (arg)
+    StoreGlobal(mine, at * slot, writes, {items[r].value}, of.acc, PtxInst::kStShared);
+    if (of.arg)
       StoreGlobal(mine_index, at * 4, writes, {items[r].index}, DType::kI32, PtxInst::kStShared);
   }
   unread_.push_back([=, this, all = items]() mutable {
@@ -227,16 +251,16 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
       Item sum;
       for (int64_t w = 0; w < plan.cross_count; ++w) {
         const int64_t at = (w * plan.regs + static_cast<int64_t>(r)) * plan.groups;
-        Item item{b_.CreateAlignedLoad(ElementType(acc), SharedPointer(theirs, at * slot),
+        Item item{b_.CreateAlignedLoad(ElementType(of.acc), SharedPointer(theirs, at * slot),
                                        llvm::Align(static_cast<uint64_t>(slot)))};
-        if (arg)
+        if (of.arg)
           item.index = b_.CreateAlignedLoad(b_.getInt32Ty(), SharedPointer(theirs_index, at * 4),
                                             llvm::Align(4));
-        sum = w ? combine(sum, item) : item;
+        sum = w ? Better(of, sum, item) : item;
       }
       all[r] = sum;
     }
-    set(all);
+    SetReduced(of, all);
   });
   if (op.i("alone", 0) == 2) return Done();  // at the next one's barrier
   RoleBarrier();

@@ -15,6 +15,150 @@ namespace tilec::backend {
 using ir::DType;
 using ir::ScanLevel;
 
+// A scan while it goes from level to level.
+struct Emitter::Scan {
+  // Where warps exchange totals. Others have read what they passed through these bytes.
+  struct Exchange {
+    llvm::Value *theirs, *mine, *writes, *digit;
+    int64_t pitch, step;  // bytes from warp to warp, from block to block
+  };
+
+  Emitter& emit;
+  const ir::Op& op;
+  const ir::Layout& layout;
+  const ThreadPart& part;
+  const std::string& kind;
+  DType dtype, acc;
+  llvm::Value* neutral;
+  Regs values;
+  // At first every register is a block of its own; `totals` has what is in each.
+  std::vector<std::vector<int>> blocks;
+  Regs totals;
+  std::optional<Exchange> exchange;
+
+  void Before(size_t block, llvm::Value* what);
+  Exchange Open(const ScanLevel& level);
+  void Store(size_t block);
+  void OverRegisters(const ScanLevel& level);
+  void OverLanes(const ScanLevel& level, const ScanLevel* next);
+  void OverWarps(const ScanLevel& level);
+};
+
+// What is before a block is combined into all of its elements.
+void Emitter::Scan::Before(size_t block, llvm::Value* what) {
+  for (int r : blocks[block]) {
+    llvm::Value*& v = values[static_cast<size_t>(r)];
+    v = emit.Combine(kind, acc, what, v);
+  }
+}
+
+Emitter::Scan::Exchange Emitter::Scan::Open(const ScanLevel& level) {
+  CHECK(op.i("scratch", -1) >= 0, "scan across warps without scratch");
+  CHECK(static_cast<int64_t>(blocks.size()) == level.reps, "planned registers");
+  const int64_t slot = ir::ReduceSlotBytes(dtype), threads = layout.threads();
+  const auto number = [&](const std::vector<ir::ThreadDigit>& digits) {
+    llvm::Value* sum = emit.I32(0);
+    int64_t place = 1;
+    for (const ir::ThreadDigit& d : digits) {
+      sum = emit.b_.CreateAdd(
+          sum, emit.b_.CreateMul(emit.Digit(emit.role_.thread, d.place, d.extent, threads),
+                                 emit.I32(place)));
+      place *= d.extent;
+    }
+    return sum;
+  };
+  Exchange out;
+  out.writes = part.first_replica;
+  for (const ir::ThreadDigit& d : level.writers)
+    out.writes = emit.And(
+        out.writes, emit.b_.CreateICmpEQ(emit.Digit(emit.role_.thread, d.place, d.extent, threads),
+                                         emit.I32(0)));
+  out.digit = emit.Digit(emit.role_.thread, level.digit.place, level.digit.extent, threads);
+  out.theirs = emit.b_.CreateAdd(emit.SmemAddress(op.i("scratch")),
+                                 emit.b_.CreateMul(number(level.group), emit.I32(slot)));
+  out.step = level.groups * slot;
+  out.pitch = level.reps * out.step;
+  out.mine = emit.b_.CreateAdd(out.theirs, emit.b_.CreateMul(out.digit, emit.I32(out.pitch)));
+  emit.RoleBarrier();
+  return out;
+}
+
+void Emitter::Scan::Store(size_t block) {
+  emit.StoreGlobal(exchange->mine, static_cast<int64_t>(block) * exchange->step, exchange->writes,
+                   {totals[block]}, acc, PtxInst::kStShared);
+}
+
+void Emitter::Scan::OverRegisters(const ScanLevel& level) {
+  int64_t place = 1;
+  for (int i = 0; i < level.reg_digit; ++i) place *= layout.reg[static_cast<size_t>(i)].extent;
+  std::map<int64_t, std::vector<size_t>> rows;  // blocks by all digits but this one
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const int64_t r = blocks[i][0];
+    rows[r - r / place % level.extent * place].push_back(i);
+  }
+  std::vector<std::vector<int>> merged;
+  Regs sums;
+  for (const auto& [row, side_by_side] : rows) {
+    std::vector<int> all;
+    llvm::Value* total = nullptr;
+    for (size_t i : side_by_side) {
+      if (total) Before(i, total);
+      total = total ? emit.Combine(kind, acc, total, totals[i]) : totals[i];
+      all.insert(all.end(), blocks[i].begin(), blocks[i].end());
+    }
+    merged.push_back(std::move(all));
+    sums.push_back(total);
+  }
+  blocks = std::move(merged);
+  totals = std::move(sums);
+}
+
+// `next`: the level of warps, if it comes next.
+void Emitter::Scan::OverLanes(const ScanLevel& level, const ScanLevel* next) {
+  // At distance x a lane meets the block of x lanes beside its own, which has been summed up:
+  // it lies before the lane's if the lane's digit has the bit.
+  llvm::Value* digit =
+      emit.Digit(emit.role_.thread, level.digit.place, level.digit.extent, layout.threads());
+  if (next) exchange = Open(*next);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    llvm::Value* ahead = nullptr;
+    for (int64_t x = 1; x < level.extent; x *= 2) {
+      llvm::Value* other = emit.Shuffle(totals[i], x * level.digit.place);
+      llvm::Value* behind =
+          emit.b_.CreateICmpNE(emit.b_.CreateAnd(digit, emit.I32(x)), emit.I32(0));
+      llvm::Value* more = ahead ? emit.Combine(kind, acc, other, ahead) : other;
+      ahead = emit.b_.CreateSelect(behind, more, ahead ? ahead : neutral);
+      totals[i] = emit.Combine(kind, acc, totals[i], other);
+    }
+    Before(i, ahead);
+    if (next) Store(i);
+  }
+}
+
+void Emitter::Scan::OverWarps(const ScanLevel& level) {
+  if (!exchange) {
+    exchange = Open(level);
+    for (size_t i = 0; i < blocks.size(); ++i) Store(i);
+  }
+  emit.RoleBarrier();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    llvm::Value *ahead = neutral, *total = nullptr;
+    for (int64_t w = 0; w < level.extent; ++w) {
+      const int64_t at = w * exchange->pitch + static_cast<int64_t>(i) * exchange->step;
+      llvm::Value* other =
+          emit.b_.CreateAlignedLoad(emit.ElementType(acc), emit.SharedPointer(exchange->theirs, at),
+                                    llvm::Align(static_cast<uint64_t>(ir::ReduceSlotBytes(dtype))));
+      llvm::Value* more = total ? emit.Combine(kind, acc, ahead, other) : other;
+      ahead =
+          emit.b_.CreateSelect(emit.b_.CreateICmpSLT(emit.I32(w), exchange->digit), more, ahead);
+      total = total ? emit.Combine(kind, acc, total, other) : other;
+    }
+    Before(i, ahead);
+    totals[i] = total;
+  }
+  exchange.reset();
+}
+
 Result<void> Emitter::EmitScan(const ir::Op& op) {
   const ir::ValueId from = op.operands[0];
   const ir::Type& type = fn_.type(from);
@@ -40,130 +184,22 @@ Result<void> Emitter::EmitScan(const ir::Op& op) {
       v = b_.CreateSelect(b_.CreateICmpSLT(part.coord[axis], I32(size - at)), v, neutral);
   }
 
-  // Every register is a block of its own; `totals` has what is in each.
-  std::vector<std::vector<int>> blocks;
-  for (int64_t r = 0; r < layout.regs(); ++r) blocks.push_back({static_cast<int>(r)});
-  Regs totals = values;
-  const auto before = [&](size_t block, llvm::Value* what) {
-    for (int r : blocks[block]) {
-      llvm::Value*& v = values[static_cast<size_t>(r)];
-      v = Combine(kind, acc, what, v);
-    }
-  };
-  // Where warps exchange totals. Others have read what they passed through these bytes.
-  struct Exchange {
-    llvm::Value *theirs, *mine, *writes, *digit;
-    int64_t pitch, step;  // bytes from warp to warp, from block to block
-  };
-  const auto open = [&](const ScanLevel& level) -> Exchange {
-    CHECK(op.i("scratch", -1) >= 0, "scan across warps without scratch");
-    CHECK(static_cast<int64_t>(blocks.size()) == level.reps, "planned registers");
-    const int64_t slot = ir::ReduceSlotBytes(type.dtype), threads = layout.threads();
-    const auto number = [&](const std::vector<ir::ThreadDigit>& digits) {
-      llvm::Value* sum = I32(0);
-      int64_t place = 1;
-      for (const ir::ThreadDigit& d : digits) {
-        sum = b_.CreateAdd(
-            sum, b_.CreateMul(Digit(role_.thread, d.place, d.extent, threads), I32(place)));
-        place *= d.extent;
-      }
-      return sum;
-    };
-    Exchange out;
-    out.writes = part.first_replica;
-    for (const ir::ThreadDigit& d : level.writers)
-      out.writes =
-          And(out.writes, b_.CreateICmpEQ(Digit(role_.thread, d.place, d.extent, threads), I32(0)));
-    out.digit = Digit(role_.thread, level.digit.place, level.digit.extent, threads);
-    out.theirs =
-        b_.CreateAdd(SmemAddress(op.i("scratch")), b_.CreateMul(number(level.group), I32(slot)));
-    out.step = level.groups * slot;
-    out.pitch = level.reps * out.step;
-    out.mine = b_.CreateAdd(out.theirs, b_.CreateMul(out.digit, I32(out.pitch)));
-    RoleBarrier();
-    return out;
-  };
-  std::optional<Exchange> exchange;
-  const auto store = [&](size_t block) {
-    StoreGlobal(exchange->mine, static_cast<int64_t>(block) * exchange->step, exchange->writes,
-                {totals[block]}, acc, PtxInst::kStShared);
-  };
+  Scan scan{*this, op, layout, part, kind, type.dtype, acc, neutral, values, {}, values, {}};
+  for (int64_t r = 0; r < layout.regs(); ++r) scan.blocks.push_back({static_cast<int>(r)});
   for (size_t l = 0; l < plan->levels.size(); ++l) {
     const ScanLevel& level = plan->levels[l];
     switch (level.kind) {
-      case ScanLevel::Kind::kRegisters: {
-        int64_t place = 1;
-        for (int i = 0; i < level.reg_digit; ++i)
-          place *= layout.reg[static_cast<size_t>(i)].extent;
-        std::map<int64_t, std::vector<size_t>> rows;  // blocks by all digits but this one
-        for (size_t i = 0; i < blocks.size(); ++i) {
-          const int64_t r = blocks[i][0];
-          rows[r - r / place % level.extent * place].push_back(i);
-        }
-        std::vector<std::vector<int>> merged;
-        Regs sums;
-        for (const auto& [row, side_by_side] : rows) {
-          std::vector<int> all;
-          llvm::Value* total = nullptr;
-          for (size_t i : side_by_side) {
-            if (total) before(i, total);
-            total = total ? Combine(kind, acc, total, totals[i]) : totals[i];
-            all.insert(all.end(), blocks[i].begin(), blocks[i].end());
-          }
-          merged.push_back(std::move(all));
-          sums.push_back(total);
-        }
-        blocks = std::move(merged);
-        totals = std::move(sums);
-        break;
-      }
+      case ScanLevel::Kind::kRegisters: scan.OverRegisters(level); break;
       case ScanLevel::Kind::kLanes: {
-        // At distance x a lane meets the block of x lanes beside its own, which has been summed up:
-        // it lies before the lane's if the lane's digit has the bit.
-        llvm::Value* digit =
-            Digit(role_.thread, level.digit.place, level.digit.extent, layout.threads());
         const bool warps_next =
             l + 1 < plan->levels.size() && plan->levels[l + 1].kind == ScanLevel::Kind::kWarps;
-        if (warps_next) exchange = open(plan->levels[l + 1]);
-        for (size_t i = 0; i < blocks.size(); ++i) {
-          llvm::Value* ahead = nullptr;
-          for (int64_t x = 1; x < level.extent; x *= 2) {
-            llvm::Value* other = Shuffle(totals[i], x * level.digit.place);
-            llvm::Value* behind = b_.CreateICmpNE(b_.CreateAnd(digit, I32(x)), I32(0));
-            llvm::Value* more = ahead ? Combine(kind, acc, other, ahead) : other;
-            ahead = b_.CreateSelect(behind, more, ahead ? ahead : neutral);
-            totals[i] = Combine(kind, acc, totals[i], other);
-          }
-          before(i, ahead);
-          if (warps_next) store(i);
-        }
+        scan.OverLanes(level, warps_next ? &plan->levels[l + 1] : nullptr);
         break;
       }
-      case ScanLevel::Kind::kWarps: {
-        if (!exchange) {
-          exchange = open(level);
-          for (size_t i = 0; i < blocks.size(); ++i) store(i);
-        }
-        RoleBarrier();
-        for (size_t i = 0; i < blocks.size(); ++i) {
-          llvm::Value *ahead = neutral, *total = nullptr;
-          for (int64_t w = 0; w < level.extent; ++w) {
-            const int64_t at = w * exchange->pitch + static_cast<int64_t>(i) * exchange->step;
-            llvm::Value* other = b_.CreateAlignedLoad(
-                ElementType(acc), SharedPointer(exchange->theirs, at),
-                llvm::Align(static_cast<uint64_t>(ir::ReduceSlotBytes(type.dtype))));
-            llvm::Value* more = total ? Combine(kind, acc, ahead, other) : other;
-            ahead = b_.CreateSelect(b_.CreateICmpSLT(I32(w), exchange->digit), more, ahead);
-            total = total ? Combine(kind, acc, total, other) : other;
-          }
-          before(i, ahead);
-          totals[i] = total;
-        }
-        exchange.reset();
-        break;
-      }
+      case ScanLevel::Kind::kWarps: scan.OverWarps(level); break;
     }
   }
+  values = std::move(scan.values);
   if (is_float && acc != DType::kF64) {
     values = FromF32(values, type.dtype);
   } else if (!is_float) {

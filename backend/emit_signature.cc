@@ -59,6 +59,72 @@ llvm::Value* Emitter::EntryInt(const Expr& e) {
   return it->second;
 }
 
+// A tensor of the signature, and what must hold of it for this image.
+void Emitter::AddTensorArg(const ir::Param& p) {
+  const auto fold = [&](const Expr& e) { return Simplify(e, fn_.statics); };
+  const ir::Type& type = fn_.type(p.value);
+  const int rank = static_cast<int>(p.dims.size());
+  TensorArg arg;
+  arg.name = p.name;
+  arg.dtype = ir::Spelling(type.dtype);
+  arg.direction = DirectionOf(p.direction);
+  arg.dims = p.dims;
+  arg.strided_any = p.strided_any;
+  image_.tensors.push_back(arg);
+  if (p.facts.base_align_bytes > ir::ByteSize(type.dtype))
+    image_.alignment.push_back({p.name, static_cast<int>(p.facts.base_align_bytes)});
+  for (int d = 0; d < rank; ++d) {
+    const Expr bytes = fold(StrideBytes(p, d, type.dtype));
+    if (d < rank - 1 && p.facts.stride_align_bytes > ir::ByteSize(type.dtype)) {
+      const Expr ok = fold(Expr::Make(
+          Expr::Op::kEq, Expr::Make(Expr::Op::kMod, bytes, Expr::Const(p.facts.stride_align_bytes)),
+          Expr::Const(0)));
+      if (!ok.is_const() || !ok.value)
+        image_.facts.push_back({ok, "stride " + std::to_string(d) + " of " + p.name +
+                                        " is a multiple of " +
+                                        std::to_string(p.facts.stride_align_bytes) + " bytes"});
+    }
+    if (d == rank - 1 && p.strided_any && p.facts.last_contiguous)
+      image_.facts.push_back(
+          {Expr::Make(Expr::Op::kEq, Expr::Name(p.name + ".stride" + std::to_string(d)),
+                      Expr::Const(1)),
+           "the last dim of " + p.name + " is contiguous"});
+  }
+  if (rank > 0 && p.facts.last_dim_align > 1) {
+    const Expr ok = fold(
+        Expr::Make(Expr::Op::kEq,
+                   Expr::Make(Expr::Op::kMod, p.dims.back(), Expr::Const(p.facts.last_dim_align)),
+                   Expr::Const(0)));
+    if (!ok.is_const() || !ok.value)
+      image_.facts.push_back({ok, "the last dim of " + p.name + " is a multiple of " +
+                                      std::to_string(p.facts.last_dim_align)});
+  }
+}
+
+TensorMapRecipe Emitter::RecipeOf(const ir::TensorMapInfo& info) const {
+  const auto fold = [&](const Expr& e) { return Simplify(e, fn_.statics); };
+  const ir::Param* p = fn_.param(info.tensor);
+  CHECK(p, "tensor map of no parameter");
+  const ir::DType d = fn_.type(info.tensor).dtype;
+  TensorMapRecipe recipe;
+  recipe.tensor = p->name;
+  // tf32 travels as f32: the map type of that name rounds on the way, `@` drops bits instead.
+  recipe.dtype = d == ir::DType::kBool ? "u8" : d == ir::DType::kTF32 ? "f32" : ir::Spelling(d);
+  for (size_t i = 0; i < info.dims.size(); ++i) {
+    recipe.dims.push_back(fold(p->dims[static_cast<size_t>(info.dims[i])]));
+    if (i > 0) recipe.strides_bytes.push_back(fold(StrideBytes(*p, info.dims[i], d)));
+  }
+  if (info.panel) {  // outermost: whole panels
+    const Expr panel = Expr::Const(info.panel);
+    recipe.dims.push_back(fold(Expr::Make(Expr::Op::kDiv, recipe.dims[0], panel)));
+    recipe.dims[0] = panel;
+    recipe.strides_bytes.push_back(Expr::Const(info.panel * ir::ByteSize(d)));
+  }
+  recipe.box = info.box;
+  recipe.swizzle_bytes = info.swizzle_bytes;
+  return recipe;
+}
+
 // Everything of the image but its text.
 void Emitter::BuildSignature() {
   image_.name = fn_.name;
@@ -100,42 +166,7 @@ void Emitter::BuildSignature() {
         }
         break;
       case ir::ParamKind::kTensor: {
-        TensorArg arg;
-        arg.name = p.name;
-        arg.dtype = ir::Spelling(type.dtype);
-        arg.direction = DirectionOf(p.direction);
-        arg.dims = p.dims;
-        arg.strided_any = p.strided_any;
-        image_.tensors.push_back(arg);
-        if (p.facts.base_align_bytes > ir::ByteSize(type.dtype))
-          image_.alignment.push_back({p.name, static_cast<int>(p.facts.base_align_bytes)});
-        for (int d = 0; d < rank; ++d) {
-          const Expr bytes = fold(StrideBytes(p, d, type.dtype));
-          if (d < rank - 1 && p.facts.stride_align_bytes > ir::ByteSize(type.dtype)) {
-            const Expr ok = fold(Expr::Make(
-                Expr::Op::kEq,
-                Expr::Make(Expr::Op::kMod, bytes, Expr::Const(p.facts.stride_align_bytes)),
-                Expr::Const(0)));
-            if (!ok.is_const() || !ok.value)
-              image_.facts.push_back(
-                  {ok, "stride " + std::to_string(d) + " of " + p.name + " is a multiple of " +
-                           std::to_string(p.facts.stride_align_bytes) + " bytes"});
-          }
-          if (d == rank - 1 && p.strided_any && p.facts.last_contiguous)
-            image_.facts.push_back(
-                {Expr::Make(Expr::Op::kEq, Expr::Name(p.name + ".stride" + std::to_string(d)),
-                            Expr::Const(1)),
-                 "the last dim of " + p.name + " is contiguous"});
-        }
-        if (rank > 0 && p.facts.last_dim_align > 1) {
-          const Expr ok = fold(Expr::Make(
-              Expr::Op::kEq,
-              Expr::Make(Expr::Op::kMod, p.dims.back(), Expr::Const(p.facts.last_dim_align)),
-              Expr::Const(0)));
-          if (!ok.is_const() || !ok.value)
-            image_.facts.push_back({ok, "the last dim of " + p.name + " is a multiple of " +
-                                            std::to_string(p.facts.last_dim_align)});
-        }
+        AddTensorArg(p);
         if (!thread_tensors_.count(p.value.index)) break;
         EntryParam e;
         e.kind = EntryParam::Kind::kTensorPointer;
@@ -150,29 +181,10 @@ void Emitter::BuildSignature() {
     }
   }
   for (const ir::TensorMapInfo& info : fn_.launch.maps) {
-    const ir::Param* p = fn_.param(info.tensor);
-    CHECK(p, "tensor map of no parameter");
-    const ir::DType d = fn_.type(info.tensor).dtype;
-    TensorMapRecipe recipe;
-    recipe.tensor = p->name;
-    // tf32 travels as f32: the map type of that name rounds on the way, `@` drops bits instead.
-    recipe.dtype = d == ir::DType::kBool ? "u8" : d == ir::DType::kTF32 ? "f32" : ir::Spelling(d);
-    for (size_t i = 0; i < info.dims.size(); ++i) {
-      recipe.dims.push_back(fold(p->dims[static_cast<size_t>(info.dims[i])]));
-      if (i > 0) recipe.strides_bytes.push_back(fold(StrideBytes(*p, info.dims[i], d)));
-    }
-    if (info.panel) {  // outermost: whole panels
-      const Expr panel = Expr::Const(info.panel);
-      recipe.dims.push_back(fold(Expr::Make(Expr::Op::kDiv, recipe.dims[0], panel)));
-      recipe.dims[0] = panel;
-      recipe.strides_bytes.push_back(Expr::Const(info.panel * ir::ByteSize(d)));
-    }
-    recipe.box = info.box;
-    recipe.swizzle_bytes = info.swizzle_bytes;
     EntryParam e;
     e.kind = EntryParam::Kind::kTensorMap;
     e.map = static_cast<int>(image_.tensor_maps.size());
-    image_.tensor_maps.push_back(recipe);
+    image_.tensor_maps.push_back(RecipeOf(info));
     image_.params.push_back(e);
   }
   for (EntryParam& e : pointers) image_.params.push_back(std::move(e));
@@ -261,9 +273,12 @@ void Emitter::Declare() {
                                    llvm::GlobalValue::NotThreadLocal, /*address space*/ 3);
   smem_->setAlignment(llvm::Align(1024));
 
-  if (!options_.line_info) return;
-  // Line n + 1 of a file that does not exist stands for op n; Compile replaces it by the op's place
-  // in the source.
+  if (options_.line_info) DeclareLines();
+}
+
+// Line n + 1 of a file that does not exist stands for op n; Compile replaces it by the op's place
+// in the source.
+void Emitter::DeclareLines() {
   module_->addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
   llvm::DIBuilder di(*module_);
   llvm::DIFile* file = di.createFile("ops", "");

@@ -52,20 +52,30 @@ uint32_t LowConstant(const SharedOperand& o) {
 
 }  // namespace
 
-Result<void> Emitter::EmitWgmma(const ir::Op& op) {
+// A product as instructions of wgmma: the blocks of 64 rows and the pieces of columns of each
+// warpgroup, and its operands in shared memory.
+struct Emitter::WgmmaPlan {
+  bool a_in_registers = false, integer = false;
+  int64_t warpgroups = 1, blocks = 1;
+  int64_t cols = 0;  // per warpgroup, with whatever padding the accumulator's layout has
+  int64_t step = 0;  // of k per instruction
+  SharedOperand a, b;
+  std::vector<int64_t> pieces;  // of `cols`, per instruction
+};
+
+// Emits nothing; says what the unit cannot do.
+Result<Emitter::WgmmaPlan> Emitter::PlanWgmma(const ir::Op& op) {
   const ir::Type& acc_type = fn_.type(op.operands[0]);
   const ir::Type& a_type = fn_.type(op.operands[1]);
   const ir::Type& b_type = fn_.type(op.operands[2]);
   const int64_t k = op.i("k"), k_begin = op.i("k_begin");
   const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
-  const bool zero = op.i("zero") != 0;
   const std::string& split = op.s("split");
   const bool a_in_registers = a_type.is_tile();
   const bool integer = acc_type.dtype == DType::kI32;
   const int64_t m = acc_type.shape[0], n = acc_type.shape[1];
   const int64_t warpgroups = role_.warps / 4;
   const int64_t blocks = CeilDiv(CeilDiv(m, 64), split == "m" ? warpgroups : 1);
-  // Columns per warpgroup, with whatever padding the accumulator's layout has.
   const int64_t registers = static_cast<int64_t>(Get(op.operands[0]).size());
   const int64_t cols = 2 * registers / blocks;
   const int64_t step = 32 / ir::ByteSize(b_type.dtype);  // of k per instruction
@@ -111,54 +121,68 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
         (pieces[0] % panel && pieces.size() > 1))
       return refuse(fmt::format("{} columns per warpgroup in panels of {}", cols, panel));
   }
+  return WgmmaPlan{a_in_registers, integer, warpgroups, blocks, cols, step, a, b, pieces};
+}
 
-  // Start addresses, uniform in the warpgroup; of a ring they change from iteration to iteration
-  // anyway.
-  llvm::Value* wg = b_.CreateLShr(Warp(), 2);
-  auto low_word = [&](const SharedOperand& o, llvm::Value* address, int64_t per_warpgroup,
-                      int64_t depth) {
-    if (per_warpgroup && warpgroups > 1) {
-      llvm::Value* offset = nullptr;
-      if (o.Offset(2 * per_warpgroup, 0) == 2 * o.Offset(per_warpgroup, 0)) {
-        offset = b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0)));
-      } else {  // several warpgroups per panel
-        llvm::Value* across = b_.CreateMul(wg, I32(per_warpgroup * o.element_bytes));
-        offset = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(across, I32(o.span)), I32(o.panel_bytes)),
-                              b_.CreateURem(across, I32(o.span)));
-      }
-      address = b_.CreateAdd(address, offset);
+// The low word of an operand's descriptor: its start address, uniform in the warpgroup; of a ring
+// it changes from iteration to iteration anyway. `per_warpgroup`: rows or columns from one
+// warpgroup's part to the next one's, 0: they share it.
+llvm::Value* Emitter::LowWord(const SharedOperand& o, llvm::Value* address, llvm::Value* wg,
+                              int64_t per_warpgroup, int64_t depth) {
+  if (per_warpgroup) {
+    llvm::Value* offset = nullptr;
+    if (o.Offset(2 * per_warpgroup, 0) == 2 * o.Offset(per_warpgroup, 0)) {
+      offset = b_.CreateMul(wg, I32(o.Offset(per_warpgroup, 0)));
+    } else {  // several warpgroups per panel
+      llvm::Value* across = b_.CreateMul(wg, I32(per_warpgroup * o.element_bytes));
+      offset = b_.CreateAdd(b_.CreateMul(b_.CreateUDiv(across, I32(o.span)), I32(o.panel_bytes)),
+                            b_.CreateURem(across, I32(o.span)));
     }
-    llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
-    llvm::Value* low = b_.CreateOr(start, I32(LowConstant(o)));
-    return describe_anew_ && depth <= 1 ? CallPtx(b_, PtxInst::kPin32, {low}) : low;
-  };
+    address = b_.CreateAdd(address, offset);
+  }
+  llvm::Value* start = b_.CreateLShr(b_.CreateAnd(address, I32(0x3ffff)), 4);
+  llvm::Value* low = b_.CreateOr(start, I32(LowConstant(o)));
+  return describe_anew_ && depth <= 1 ? CallPtx(b_, PtxInst::kPin32, {low}) : low;
+}
+
+Result<void> Emitter::EmitWgmma(const ir::Op& op) {
+  TRY(const WgmmaPlan plan, PlanWgmma(op));
+  const ir::Type& a_type = fn_.type(op.operands[1]);
+  const ir::Type& b_type = fn_.type(op.operands[2]);
+  const int64_t k = op.i("k"), k_begin = op.i("k_begin"), blocks = plan.blocks;
+  const bool zero = op.i("zero") != 0, half = ir::ByteSize(b_type.dtype) == 2;
+  const bool trans_a = op.i("trans_a") != 0, trans_b = op.i("trans_b") != 0;
+  const bool apart = plan.warpgroups > 1;
+  const std::string& split = op.s("split");
+  llvm::Value* wg = b_.CreateLShr(Warp(), 2);
   size_t slot_a = 3, slot_b = 4;
   if (op.operands.size() == 4) {
-    const bool for_a = !a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
+    const bool for_a = !plan.a_in_registers && a_type.depth > 1 && b_type.depth <= 1;
     slot_a = for_a ? 3 : op.operands.size();
     slot_b = for_a ? op.operands.size() : 3;
   }
   llvm::Value* a_low = nullptr;
-  if (!a_in_registers)
-    a_low = low_word(a, SlotAddress(op, 1, slot_a), split == "m" ? 64 * blocks : 0, a_type.depth);
-  llvm::Value* b_low =
-      low_word(b, SlotAddress(op, 2, slot_b), split == "n" ? cols : 0, b_type.depth);
-  auto descriptor = [&](const SharedOperand& o, llvm::Value* low, int64_t offset) {
+  if (!plan.a_in_registers)
+    a_low = LowWord(plan.a, SlotAddress(op, 1, slot_a), wg, apart && split == "m" ? 64 * blocks : 0,
+                    a_type.depth);
+  llvm::Value* b_low = LowWord(plan.b, SlotAddress(op, 2, slot_b), wg,
+                               apart && split == "n" ? plan.cols : 0, b_type.depth);
+  auto descriptor = [&](llvm::Value* low, const SharedOperand& o, int64_t offset) {
     CHECK(offset % 16 == 0, "descriptor offset");
     llvm::Value* lo = b_.CreateZExt(b_.CreateAdd(low, I32(offset / 16)), b_.getInt64Ty());
     return b_.CreateOr(lo, I64(static_cast<int64_t>(uint64_t{HighWord(o)} << 32)));
   };
 
   Regs a_words;
-  if (a_in_registers) {
+  if (plan.a_in_registers) {
     CHECK(ir::ByteSize(a_type.dtype) <= 2, "register operands have 8 or 16 bits");
     a_words = Pack(Get(op.operands[1]), a_type.dtype);
   }
   const size_t a_words_per_block = a_words.size() / static_cast<size_t>(blocks);
-  const std::string types = fmt::format("{}.{}.{}", integer ? "s32" : "f32",
+  const std::string types = fmt::format("{}.{}.{}", plan.integer ? "s32" : "f32",
                                         ProductType(a_type.dtype), ProductType(b_type.dtype));
-  std::string imms = integer ? "" : ", 1, 1";
-  if (half && !a_in_registers) imms += trans_a ? ", 1" : ", 0";
+  std::string imms = plan.integer ? "" : ", 1, 1";
+  if (half && !plan.a_in_registers) imms += trans_a ? ", 1" : ", 0";
   if (half) imms += trans_b ? ", 1" : ", 0";
 
   llvm::Value* adds = nullptr;  // to what the accumulator holds
@@ -166,31 +190,31 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
   Regs acc = Get(op.operands[0]);
   if (zero)
     for (llvm::Value*& v : acc) v = llvm::PoisonValue::get(v->getType());
-  for (int64_t kk = 0; kk < k; kk += step) {
+  for (int64_t kk = 0; kk < k; kk += plan.step) {
     for (int64_t block = 0; block < blocks; ++block) {
       int64_t column = 0;
-      for (int64_t piece : pieces) {
-        const size_t first = static_cast<size_t>(block * cols / 2 + column / 2);
+      for (int64_t piece : plan.pieces) {
+        const size_t first = static_cast<size_t>(block * plan.cols / 2 + column / 2);
         const size_t count = static_cast<size_t>(piece / 2);
         Regs d(acc.begin() + static_cast<std::ptrdiff_t>(first),
                acc.begin() + static_cast<std::ptrdiff_t>(first + count));
         std::vector<llvm::Value*> extra;
         std::string constraints, a_text;
         const size_t at = 2 * count;
-        if (a_in_registers) {
+        if (plan.a_in_registers) {
           const size_t w = static_cast<size_t>(block) * a_words_per_block +
-                           static_cast<size_t>((k_begin + kk) / step) * 4;
+                           static_cast<size_t>((k_begin + kk) / plan.step) * 4;
           CHECK(w + 4 <= a_words.size(), "register operand");
           extra.assign(a_words.begin() + static_cast<std::ptrdiff_t>(w),
                        a_words.begin() + static_cast<std::ptrdiff_t>(w + 4));
           constraints = "r,r,r,r,l";
           a_text = "{" + List(at, 4) + "}";
         } else {
-          extra.push_back(descriptor(a, a_low, a.Offset(64 * block, k_begin + kk)));
+          extra.push_back(descriptor(a_low, plan.a, plan.a.Offset(64 * block, k_begin + kk)));
           constraints = "l,l";
           a_text = "$" + std::to_string(at);
         }
-        extra.push_back(descriptor(b, b_low, b.Offset(column, k_begin + kk)));
+        extra.push_back(descriptor(b_low, plan.b, plan.b.Offset(column, k_begin + kk)));
         const std::string b_text = "$" + std::to_string(at + extra.size() - 1);
         std::string scale = zero && kk == 0 ? "0" : "1";
         if (adds && kk == 0) {
@@ -201,7 +225,7 @@ Result<void> Emitter::EmitWgmma(const ir::Op& op) {
         const Regs result = CallTied(b_, PtxInst::kWgmma,
                                      {{"scale", scale},
                                       {"n", std::to_string(piece)},
-                                      {"k", std::to_string(step)},
+                                      {"k", std::to_string(plan.step)},
                                       {"types", types},
                                       {"d", List(0, count)},
                                       {"a", a_text},

@@ -87,6 +87,8 @@ struct MemPlan {
   bool carries = false;  // col_inner + register part may cross a panel
 };
 
+struct SharedOperand;  // shared_operand.h
+
 // What a reduction or a scan of such elements sums up in.
 ir::DType AccumulatorOf(ir::DType d);
 
@@ -102,8 +104,11 @@ class Emitter {
  private:
   // emit_signature.cc, emit_function.cc: entry, how a grid begins, dispatch
   void CollectUses();
+  void AddTensorArg(const ir::Param& p);
+  TensorMapRecipe RecipeOf(const ir::TensorMapInfo& info) const;
   void BuildSignature();
   void Declare();
+  void DeclareLines();
   llvm::Value* EntryInt(const Expr& e);  // i64: constant or entry parameter
   Result<void> EmitBody();
   Result<void> EmitBlock(ir::BlockId block);  // up to its yield
@@ -298,13 +303,20 @@ class Emitter {
   Result<void> EmitRename(const ir::Op& op);
   Result<void> EmitColumns(const ir::Op& op);  // transpose, reshape
   Result<void> EmitIota(const ir::Op& op);
+  struct Item;
+  struct Reduction;
+  Item Better(const Reduction& of, Item x, Item y);
+  std::vector<Item> ReduceInThread(const Reduction& of, const ir::ReducePlan& plan);
+  void SetReduced(const Reduction& of, const std::vector<Item>& all);
   Result<void> EmitReduce(const ir::Op& op);
   llvm::Value* Combine(const std::string& kind, ir::DType acc, llvm::Value* u, llvm::Value* v);
   llvm::Value* Identity(const std::string& kind, ir::DType acc);
   // emit_scan.cc, emit_rearrange.cc
+  struct Scan;
   Result<void> EmitScan(const ir::Op& op);
   Result<void> EmitRearrange(const ir::Op& op);
   // emit_cluster.cc
+  struct ClusterSum;
   Result<void> EmitClusterReduce(const ir::Op& op);
   void EmitPushed(const ir::Op& op);
   llvm::Value* Combined(const std::string& kind, ir::DType d, llvm::Value* x, llvm::Value* y);
@@ -332,10 +344,19 @@ class Emitter {
   llvm::Value* OneLane();
   void ArriveInCluster(const ir::Op& op, llvm::Value* when);
   llvm::Value* Warp();
+  void EmitStamp(const ir::Op& op);
+  void EmitMbarWait(const ir::Op& op);
+  void EmitPin(const ir::Op& op);
+  void EmitCodeFence();
+  void EmitTma(const ir::Op& op);
   Result<void> EmitAsync(const ir::Op& op);
 
   // emit_mma.cc, emit_wgmma.cc, emit_mma_sync.cc
   Result<void> EmitMma(const ir::Op& op);
+  struct WgmmaPlan;
+  Result<WgmmaPlan> PlanWgmma(const ir::Op& op);
+  llvm::Value* LowWord(const SharedOperand& o, llvm::Value* address, llvm::Value* wg,
+                       int64_t per_warpgroup, int64_t depth);
   Result<void> EmitWgmma(const ir::Op& op);
   // tensor memory
   Result<void> EmitTensorMemory(const ir::Op& op);
@@ -361,6 +382,9 @@ class Emitter {
   int64_t WarpsSideBySide(const ir::Op& op);
   Result<void> EmitMmaSync(const ir::Op& op);
   std::vector<Regs> ScaleWords(const ir::Op& op, size_t operand, int dim);
+  struct SimtOperand;
+  std::map<int64_t, Regs> LoadAlongK(const SimtOperand& of, llvm::Value* at, int64_t unroll,
+                                     ir::DType d);
   Result<void> EmitSimtDot(const ir::Op& op);
 
   Reported Unsupported(const ir::Op& op, const std::string& what);

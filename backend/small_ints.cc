@@ -9,8 +9,13 @@
 #include <llvm/IR/PatternMatch.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "backend/kept_constant.h"
 #include "backend/ptx_asm.h"
+#include "backend/word_fields.h"
+#include "support/check.h"
 
 namespace tilec::backend {
 
@@ -98,23 +103,30 @@ llvm::Value* Less(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairFo
 // it, less 2ⁿ and a constant. WithoutMagic finds it again by this name.
 constexpr const char* kBehindMagic = "tilec.behind_magic";
 
-llvm::Value* LessMagic(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairForm& form) {
-  llvm::Value* pair = Less(b, x, by, form);
-  auto* call =
-      pair && (form.half || form.bf16_arithmetic) ? llvm::dyn_cast<llvm::CallInst>(pair) : nullptr;
-  if (call)
-    call->setMetadata(
-        kBehindMagic,
-        llvm::MDNode::get(b.getContext(),
-                          llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(by)))));
+// Both halves have one constant, or what they are the high half of, `apart` bits up, has its own.
+llvm::Value* SayBehindMagic(llvm::IRBuilder<>& b, llvm::Value* pair, int64_t low, int64_t high,
+                            unsigned apart) {
+  const auto number = [&](int64_t n) -> llvm::Metadata* {
+    return llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(n)));
+  };
+  if (auto* call = pair ? llvm::dyn_cast<llvm::CallInst>(pair) : nullptr)
+    call->setMetadata(kBehindMagic, llvm::MDNode::get(b.getContext(), {number(low), number(high),
+                                                                       number(apart)}));
   return pair;
 }
 
-// A half of such a pair: the bits that it was before the last step, and what that subtracted.
+llvm::Value* LessMagic(llvm::IRBuilder<>& b, llvm::Value* x, int64_t by, const PairForm& form) {
+  llvm::Value* pair = Less(b, x, by, form);
+  return form.half || form.bf16_arithmetic ? SayBehindMagic(b, pair, by, by, 0) : pair;
+}
+
+// A half of such a pair: the bits that it was before the last step, by which power of two they
+// count more than they should, and what was subtracted then.
 struct MagicHalf {
   llvm::Value* pair = nullptr;
   bool high = false;
   int64_t less = 0;
+  unsigned apart = 0;
 };
 
 MagicHalf HalfBehindMagic(llvm::Value* half) {
@@ -125,8 +137,10 @@ MagicHalf HalfBehindMagic(llvm::Value* half) {
   const auto* call = llvm::dyn_cast<llvm::CallInst>(high ? pair : word);
   const llvm::MDNode* node = call ? call->getMetadata(kBehindMagic) : nullptr;
   if (!node) return {};
-  const auto* less = llvm::mdconst::extract<llvm::ConstantInt>(node->getOperand(0));
-  return {call->getArgOperand(0), high, less->getSExtValue()};
+  const auto number = [&](unsigned i) {
+    return llvm::mdconst::extract<llvm::ConstantInt>(node->getOperand(i))->getSExtValue();
+  };
+  return {call->getArgOperand(0), high, number(high ? 1 : 0), static_cast<unsigned>(number(2))};
 }
 
 // Bits of a word, from `shift` on: (word >> shift) & mask.
@@ -162,6 +176,12 @@ Field FieldOf(llvm::Value* v) {
   return whole;
 }
 
+// Bits of both halves behind magic ones.
+llvm::Value* Behind(llvm::IRBuilder<>& b, llvm::Value* both, uint32_t mask, uint32_t magic) {
+  return CallPtx(b, PtxInst::kAndOr,
+                 {both, b.getInt32(mask), KeptConstant(b, magic * kBoth)});
+}
+
 // Two neighbouring bytes of a word, or the same bits of both, signed only if they are whole: one
 // permutation puts them behind the magic bits.
 llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
@@ -180,16 +200,17 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   const bool is_signed = form.is_signed && low->getType()->getIntegerBitWidth() == 8;
   if (is_signed && x.mask & kSign && x.mask != kByte) return nullptr;
   const Magic magic(form.half);
-  llvm::Value* word = b.CreateZExt(x.word, b.getInt32Ty());
-  if (in_byte) word = b.CreateLShr(word, in_byte);
   const unsigned at = x.shift / 8;
-  constexpr uint32_t kHigh = 4;  // the first byte of the second operand
+  constexpr uint32_t kHigh = 5;  // the magic bits' own byte, in the second operand
+  // The same for all fields of these bytes.
   llvm::Value* spread =
       b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
-                        {word, b.getInt32(magic.bits >> 8),
+                        {b.CreateZExt(x.word, b.getInt32Ty()), KeptConstant(b, magic.bits * kBoth),
                          b.getInt32(kHigh << 12 | (at + 1) << 8 | kHigh << 4 | at)});
   const auto only = [&](uint64_t mask) {
-    return b.CreateAnd(spread, b.getInt32((0xff00 | static_cast<uint32_t>(mask)) * kBoth));
+    const auto bits = static_cast<uint32_t>(mask);
+    if (in_byte == 0) return b.CreateAnd(spread, b.getInt32((0xff00 | bits) * kBoth));
+    return Behind(b, b.CreateLShr(spread, in_byte), bits * kBoth, magic.bits);
   };
   const bool negative = is_signed && x.mask == kByte;
   if (form.half || x.mask < kSign) {
@@ -205,6 +226,45 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   return Less(b, seven, Less(b, b.getInt32(0x4380 * kBoth), eighth, form), form);
 }
 
+// x · times + plus of pairs; constants come as pairs of bits.
+llvm::Value* Fma(llvm::IRBuilder<>& b, llvm::Value* x, llvm::Value* times, llvm::Value* plus,
+                 bool half) {
+  return CallPtx(b, half ? PtxInst::kFmaF16x2 : PtxInst::kFmaBf16x2, {x, times, plus});
+}
+uint32_t PairBits(double low, double high, bool half) {
+  const auto bits = [&](double v) {
+    llvm::APFloat narrow(v);
+    bool lost = false;
+    narrow.convert(half ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat(),
+                   llvm::APFloat::rmNearestTiesToEven, &lost);
+    CHECK(!lost, "a constant of a few bits");
+    return static_cast<uint32_t>(narrow.bitcastToAPInt().getZExtValue());
+  };
+  return bits(high) << 16 | bits(low);
+}
+// 1 for the low half; for the high one what makes up for its bits' place.
+llvm::Value* Places(llvm::IRBuilder<>& b, unsigned apart, bool half) {
+  return KeptConstant(b, PairBits(1, std::ldexp(1.0, -static_cast<int>(apart)), half));
+}
+
+// Two fields of one word: the word's bits twice, of which the high half keeps its field where it
+// is. So it counts 2^apart times as much, which a multiplication by a power of two mends.
+llvm::Value* FieldsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
+                          const PairForm& form) {
+  if (!form.half && !form.bf16_arithmetic) return nullptr;
+  const std::optional<TwoFields> fields = FieldsOfWord(low, high);
+  const Magic magic(form.half);
+  if (!fields || (int64_t{fields->mask} << fields->apart) >= magic.base) return nullptr;
+  const unsigned apart = fields->apart;
+  llvm::Value* bits = Behind(b, SpreadTwice(b, *fields),
+                             fields->mask | fields->mask << (apart + 16), magic.bits);
+  const int64_t less_high = magic.base >> apart;  // whole: the field's bits are below the base
+  const uint32_t less = PairBits(-static_cast<double>(magic.base),
+                                 -static_cast<double>(less_high), form.half);
+  return SayBehindMagic(b, Fma(b, bits, Places(b, apart, form.half), b.getInt32(less), form.half),
+                        magic.base, less_high, apart);
+}
+
 // Two integers behind magic bits, side by side. The same bits of two words are brought together
 // first and masked at once.
 llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high, uint32_t magic) {
@@ -216,8 +276,7 @@ llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hig
       mask->getZExtValue() <= 0xffff) {
     llvm::Value* both = b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
                                           {word[0], word[1], b.getInt32(kLowHalves)});
-    const auto bits = static_cast<uint32_t>(mask->getZExtValue());
-    return CallPtx(b, PtxInst::kAndOr, {both, b.getInt32(bits * kBoth), b.getInt32(magic * kBoth)});
+    return Behind(b, both, static_cast<uint32_t>(mask->getZExtValue()) * kBoth, magic);
   }
   return b.CreateOr(b.CreateOr(low, b.getInt32(magic * kBoth)), b.CreateShl(high, 16));
 }
@@ -227,6 +286,7 @@ llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hig
 llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* high,
                              const PairForm& form) {
   if (llvm::Value* pair = BytesToPair(b, low, high, form)) return pair;
+  if (llvm::Value* pair = FieldsToPair(b, low, high, form)) return pair;
   const bool is_signed = form.is_signed, half = form.half;
   const Magic magic(half);
   llvm::Type* word = b.getInt32Ty();
@@ -257,7 +317,7 @@ void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
   for (llvm::Value* v : *y) by.push_back(HalfBehindMagic(v));
   const auto alike = [](const std::vector<MagicHalf>& all) {
     return std::all_of(all.begin(), all.end(), [&](const MagicHalf& one) {
-      return one.pair && one.less == all.front().less;
+      return one.pair && one.less == all.front().less && one.apart == 0;
     });
   };
   if (from.empty() || !alike(from) || !alike(by)) return;
@@ -273,6 +333,35 @@ void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x,
     (*x)[i] = half(from[i], 0);
     (*y)[i] = half(by[i], more);
   }
+}
+
+std::vector<llvm::Value*> FieldsLess(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x,
+                                     const std::vector<llvm::Value*>& y, bool half) {
+  const Magic magic(half);
+  std::vector<llvm::Value*> out;
+  for (size_t i = 0; i + 1 < x.size(); i += 2) {
+    const MagicHalf low = HalfBehindMagic(x[i]), high = HalfBehindMagic(x[i + 1]);
+    const MagicHalf by[2] = {HalfBehindMagic(y[i]), HalfBehindMagic(y[i + 1])};
+    if (!low.pair || low.pair != high.pair || low.high || !high.high || low.apart == 0) return {};
+    for (const MagicHalf& one : by)
+      if (!one.pair || one.apart != 0 || one.less != by[0].less || one.less < magic.base - 1 ||
+          one.less > 2 * magic.base)
+        return {};
+    // (x − c) − (y − d) = x − (y + (c − d)), of the high half 2⁻ⁿ x: integers that fit, all.
+    llvm::Value* word[2];
+    for (int k : {0, 1}) {
+      llvm::Value* of = by[k].high ? b.CreateLShr(by[k].pair, 16) : by[k].pair;
+      word[k] = b.CreateAnd(of, b.getInt32(0xffff));
+    }
+    llvm::Value* less = b.CreateOr(word[0], b.CreateShl(word[1], 16));
+    const auto d = static_cast<double>(by[0].less);
+    less = Fma(b, less, b.getInt32(PairBits(-1, -1, half)),
+               b.getInt32(PairBits(d - static_cast<double>(low.less),
+                                   d - static_cast<double>(high.less), half)),
+               half);
+    out.push_back(Fma(b, low.pair, Places(b, low.apart, half), less, half));
+  }
+  return out;
 }
 
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed) {
@@ -297,7 +386,7 @@ llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed)
     if (is_signed) from = b.CreateXor(from, b.getInt32(0x80808080));  // plus 128
     llvm::Value* bits = b.CreateIntrinsic(
         llvm::Intrinsic::nvvm_prmt, {},
-        {from, b.getInt32(kTwo23), b.getInt32(0x7440 | static_cast<uint32_t>(shift / 8))});
+        {from, KeptConstant(b, kTwo23), b.getInt32(0x7440 | static_cast<uint32_t>(shift / 8))});
     return less(bits, kBase + (is_signed ? 128 : 0));
   }
 

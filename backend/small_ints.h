@@ -19,9 +19,9 @@ namespace tilec::backend {
 llvm::Value* SmallIntToF32(llvm::IRBuilder<>& b, llvm::Value* v, bool is_signed);
 
 // Both as bf16 (f16 if `half`), low half first; nullptr if they are not seen to be neighbouring
-// bytes of a word or the same bits of them, or a common constant and something in [0, 128) (f16:
-// [0, 1024)). Three or four instructions for two. `bf16_arithmetic`: the GPU subtracts bf16; where
-// it only multiplies and adds them, it does that.
+// bytes of a word or the same bits of them, two fields of one word, or a common constant and
+// something in [0, 128) (f16: [0, 1024)). Three or four instructions for two. `bf16_arithmetic`:
+// the GPU subtracts bf16; where it only multiplies and adds them, it does that.
 struct PairForm {
   bool is_signed, half, bf16_arithmetic;
 };
@@ -32,5 +32,10 @@ llvm::Value* SmallIntsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value
 // it subtracted of both cancel, so they stay, and each pair of x costs one subtraction less.
 // Nothing happens to others.
 void WithoutMagic(llvm::IRBuilder<>& b, std::vector<llvm::Value*>* x, std::vector<llvm::Value*>* y);
+
+// Such a difference where x are fields of a word that kept their place: the pairs themselves, by
+// one multiplication and addition each; empty: they are not.
+std::vector<llvm::Value*> FieldsLess(llvm::IRBuilder<>& b, const std::vector<llvm::Value*>& x,
+                                     const std::vector<llvm::Value*>& y, bool half);
 
 }  // namespace tilec::backend

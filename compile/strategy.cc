@@ -56,6 +56,12 @@ std::vector<Strategy> Candidates(const Wish& wish) {
   return all;
 }
 
+namespace {
+// Registers of a thread beyond those that there are: so many less no other shape of a program
+// keeps. They were seen to differ by 8.
+constexpr int64_t kFarTooMany = 24;
+}  // namespace
+
 bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other) {
   switch (refusal.resource) {
     case Resource::kSchedule:
@@ -68,7 +74,15 @@ bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy
       return other.shape == refused.shape && other.order == refused.order &&
              other.withheld_registers == refused.withheld_registers;
     case Resource::kRegisters:
-    case Resource::kRegistersOfProducts:
+    case Resource::kRegistersOfProducts: {
+      // What the same order keeps of tiles hangs little on who walks over them and on masks. (CTAs
+      // that share a tile walk another loop.)
+      const bool shares = refused.shape == Shape::kSplit || other.shape == Shape::kSplit;
+      return refusal.stage == Stage::kLower && refused.scheduled() &&
+             refusal.needed - refusal.available > kFarTooMany && other.order == refused.order &&
+             other.withheld_registers == refused.withheld_registers &&
+             (shares ? other.shape == refused.shape : true);
+    }
     case Resource::kSharedMemory:
     case Resource::kRoles: return false;
     case Resource::kProof:

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "ir/queries.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {

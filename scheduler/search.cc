@@ -30,6 +30,9 @@ constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
 constexpr int kOpen = 2;
 constexpr int64_t kWorthAsking = 1'000'000;
 constexpr int64_t kQuick = 200'000;  // of a question that the solver need not be spared
+// What is tried of settled roles before the solver is asked (some milliseconds), and where a better
+// schedule would be welcome but nobody waits for a proof.
+constexpr int64_t kAtOnce = 100'000, kDare = 1'000'000;
 
 }  // namespace
 
@@ -57,6 +60,8 @@ Session::Outcome Session::Query(const std::vector<Lit>& extra, int64_t resource_
 
 Session::Outcome Session::QueryWith(const std::vector<Lit>& given, int64_t resource_limit) {
   Outcome outcome;
+  if (!solver_) solver_.emplace(model.formulas());
+  Solver& solver = *solver_;
   const int64_t start = solver.resources();
   while (true) {
     const int64_t left = resource_limit - (solver.resources() - start);
@@ -151,6 +156,8 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
       given_up_(std::make_shared<std::vector<GivenUp>>()),
       settled_(SettledApplies(graph, options)),
+      nest_(std::any_of(graph.ops.begin(), graph.ops.end(),
+                        [](const GraphOp& op) { return !op.part.empty(); })),
       placing_work_(total_limit_ * kWorkByLimit),
       settled_work_(total_limit_ * kWorkByLimit),
       last_limit_(total_limit_ / kLastShare) {
@@ -180,19 +187,71 @@ RoleOffer Search::Occupied(const RoleOffer& offer) const {
   return occupied;
 }
 
+void Search::Renumber(const RoleOffer& offer, Placement* placement) const {
+  const RoleOffer occupied = Occupied(offer);
+  const int base = offer.load ? 1 : 0;
+  std::vector<int> role(static_cast<size_t>(base), 0);  // that of the loads is the first
+  size_t at = 0;
+  for (const int width : occupied.widths) {
+    while (offer.widths[at] != width) ++at;
+    role.push_back(base + static_cast<int>(at++));
+  }
+  for (int& group : placement->group) group = role[static_cast<size_t>(group)];
+}
+
+SettledReply Search::AtOnce(const RoleOffer& offer, const SettledQuestion& question,
+                            bool place) const {
+  int64_t work = kAtOnce;
+  SettledReply reply =
+      AskSettled(graph_, graph_, options_, Occupied(offer), question, &work, !place);
+  if (place && reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
+  if (!reply.asked || (!place && reply.answer == Answer::kSat)) reply.answer = Answer::kUnknown;
+  return reply;
+}
+
+std::optional<Placement> Search::Dare(const RoleOffer& offer, const SettledQuestion& question) {
+  int64_t work = std::min(kDare, settled_work_);
+  settled_work_ -= work;
+  SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(offer), question, &work);
+  settled_work_ += std::max<int64_t>(work, 0);
+  if (reply.answer != Answer::kSat) return std::nullopt;
+  Renumber(offer, &reply.placement);
+  return std::move(reply.placement);
+}
+
+void Search::Resolve(Found* found) {
+  if (!found->at_once || nest_) return;
+  Session::Outcome outcome = SessionFor(found->ii, found->offer)->Query({}, Limit(kQuick));
+  if (outcome.answer == Answer::kUnknown) hard_ = settled_;
+  if (outcome.answer != Answer::kSat) return;
+  found->placement = std::move(outcome.placement);
+  found->at_once = false;
+}
+
 Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
                              const SettledQuestion& question, int64_t limit) {
   const bool settled = settled_ && !session.narrowed;
   if (!settled) return session.Query(extra, limit);
+  const RoleOffer& offer = session.model.offer();
+  SettledReply reply = AtOnce(offer, question, hard_ || nest_);
+  if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
   if (!hard_) {
     Session::Outcome outcome = session.Query(extra, std::min(limit, kQuick));
     if (outcome.answer != Answer::kUnknown || limit <= kQuick) return outcome;
     hard_ = true;
   }
-  SettledReply reply = AskSettled(graph_, graph_, options_, Occupied(session.model.offer()),
-                                  question, &settled_work_);
+  if (solver_knows_) {
+    Session::Outcome outcome = session.Query(extra, std::min(limit, last_limit_));
+    if (outcome.answer != Answer::kUnknown) return outcome;
+  }
+  reply = AskSettled(graph_, graph_, options_, Occupied(offer), question, &settled_work_);
+  if (reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
   if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
-  return session.Query(extra, reply.asked ? std::min(limit, last_limit_) : limit);
+  if (solver_knows_) return {};
+  Session::Outcome outcome =
+      session.Query(extra, reply.asked ? std::min(limit, last_limit_) : limit);
+  solver_knows_ = reply.asked && outcome.answer != Answer::kUnknown;
+  return outcome;
 }
 
 // What a search of the same graph gave up counts as if it had been asked again: the answer would be
@@ -205,18 +264,26 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
     reply.outcome = reply.session->Query({}, limit);
   };
   const bool quick = settled_ && anew;
+  if (quick) {
+    SettledReply settled = AtOnce(offer, {ii, {}, {}, {}, {}, {}}, true);
+    if (settled.answer != Answer::kUnknown)
+      return {nullptr, {settled.answer, std::move(settled.placement), {}}, !hard_};
+  }
   if (quick && !hard_) {
     ask(std::min(resource_limit, kQuick));
     if (reply.outcome.answer != Answer::kUnknown) return reply;
     hard_ = true;
   }
   if (quick) {
-    SettledReply settled = PlaceSettled(graph_, options_, Occupied(offer), ii, &placing_work_);
+    SettledReply settled =
+        PlaceSettled(graph_, options_, Occupied(offer), ii, unplaced_, &placing_work_);
+    if (settled.answer == Answer::kSat) Renumber(offer, &settled.placement);
     if (settled.answer != Answer::kUnknown) {
       reply.session = nullptr;
       reply.outcome = {settled.answer, std::move(settled.placement), {}};
       return reply;
     }
+    unplaced_ += settled.asked;
     if (settled.asked && (open_ >= kOpen || 2 * last_limit_ < kWorthAsking)) return reply;
     if (settled.asked) resource_limit = std::min(resource_limit, 2 * last_limit_);
   }
@@ -227,19 +294,19 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
         spent_ += question.cost;
         return {};
       }
-  const int64_t before = SessionFor(ii, offer)->solver.resources();
+  const int64_t before = SessionFor(ii, offer)->resources();
   ask(resource_limit);
   if (reply.outcome.answer == Answer::kUnknown) ++open_;
   if (anew && reply.outcome.answer == Answer::kUnknown)
     given_up_->push_back(
-        {ii, offer.widths, resource_limit, reply.session->solver.resources() - before});
+        {ii, offer.widths, resource_limit, reply.session->resources() - before});
   return reply;
 }
 
 std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
   if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
   if (sessions_.size() >= kSessionsKept) {
-    spent_ += sessions_.front()->solver.resources();
+    spent_ += sessions_.front()->resources();
     sessions_.erase(sessions_.begin());
   }
   sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
@@ -248,7 +315,7 @@ std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) 
 
 int64_t Search::resources() const {
   int64_t sum = spent_;
-  for (const auto& session : sessions_) sum += session->solver.resources();
+  for (const auto& session : sessions_) sum += session->resources();
   return sum;
 }
 
@@ -288,9 +355,9 @@ int64_t Search::LargestUsefulIi() const {
 }
 
 std::vector<Lit> Search::Minimize(Session& session, std::vector<Lit> core) {
-  const int64_t start = session.solver.resources();
+  const int64_t start = session.resources();
   for (size_t i = 0; i < core.size();) {
-    if (session.solver.resources() - start > std::min(kCoreTotal, total_limit_)) break;
+    if (session.resources() - start > std::min(kCoreTotal, total_limit_)) break;
     std::vector<Lit> without = core;
     without.erase(without.begin() + static_cast<int64_t>(i));
     // With all overflows that turn up on the way: a needed item is one without which a schedule is.
@@ -318,10 +385,10 @@ Search::Verdict Search::At(int64_t ii, int64_t wanted, bool small_first) {
   // Refuted now, or given up, with these roles that are not empty: as good as asked of the others.
   std::map<std::vector<int>, std::optional<Refutation>> asked;
   const auto ask = [&](const RoleOffer& offer) {
-    auto [session, outcome] = AskAny(ii, offer, resource_limit);
+    auto [session, outcome, at_once] = AskAny(ii, offer, resource_limit);
     if (outcome.answer == Answer::kSat) {
       verdict.answer = Answer::kSat;
-      verdict.found = {std::move(outcome.placement), offer, ii};
+      verdict.found = {std::move(outcome.placement), offer, ii, at_once};
       return true;
     }
     std::optional<Refutation>& refutation = asked[Occupied(offer).widths];

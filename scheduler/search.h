@@ -25,7 +25,7 @@ namespace tilec::scheduler {
 class Session {
  public:
   Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-      : model(graph, ii, offer, options), solver(model.formulas()) {}
+      : model(graph, ii, offer, options) {}
 
   struct Outcome {
     Answer answer = Answer::kUnknown;
@@ -37,10 +37,14 @@ class Session {
   // The same with these guards only.
   Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
 
+  int64_t resources() const { return solver_ ? solver_->resources() : 0; }
+
   Model model;
-  Solver solver;
   bool narrowed = false;             // clauses were added that are no laws of the graph
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
+
+ private:
+  std::optional<Solver> solver_;  // from the first question on: most of what a session costs
 };
 
 // "2 compute roles of 4 warps and 1 of 1"
@@ -70,6 +74,7 @@ class Search {
     Placement placement;
     RoleOffer offer;
     int64_t ii = 0;
+    bool at_once = false;  // without the solver, which may know a better one (Resolve)
   };
   struct Refutation {
     std::shared_ptr<Session> session;  // null: by sums over settled roles (settled.h)
@@ -94,10 +99,17 @@ class Search {
   // have to find by counting pigeons.
   bool IssueFits(const RoleOffer& offer, int64_t ii) const;
 
-  // What a session is asked with these literals, and what they mean. The solver first, as long as
-  // it is quick: then questions of settled roles are settled without it, and it has the rest.
+  // What a session is asked with these literals, and what they mean. What a few decisions about
+  // settled roles refute, the solver is not asked. Then the solver, as long as it is quick: then
+  // questions of settled roles are settled without it, and it has the rest, or the first word
+  // where it knew what they did not.
   Session::Outcome Ask(Session& session, const std::vector<Lit>& extra,
                        const SettledQuestion& question, int64_t resource_limit);
+
+  // Where questions are hard: a schedule that some decisions about settled roles find, or nothing.
+  std::optional<Placement> Dare(const RoleOffer& offer, const SettledQuestion& question);
+  // The solver's schedule of the same period, where it is quick: what was found at once is any.
+  void Resolve(Found* found);
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
   int64_t resources() const;
@@ -130,8 +142,14 @@ class Search {
   struct Reply {
     std::shared_ptr<Session> session;  // null: given up before, or not asked
     Session::Outcome outcome;
+    bool at_once = false;
   };
   Reply AskAny(int64_t ii, const RoleOffer& offer, int64_t resource_limit);
+  // What few decisions about settled roles say, before any solver is asked. `place`: schedules that
+  // they find count, else only what they refute.
+  SettledReply AtOnce(const RoleOffer& offer, const SettledQuestion& question, bool place) const;
+  // Of Occupied(offer) → of the offer, whose empty roles may stand between those of two widths.
+  void Renumber(const RoleOffer& offer, Placement* placement) const;
   std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
 
   const Graph& graph_;
@@ -144,9 +162,12 @@ class Search {
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;
   const bool settled_;                   // the graph is one for settled.h
+  const bool nest_;                      // of whose schedule only the period and rings are read
   bool hard_ = false;                    // a question was not quick
   int64_t placing_work_, settled_work_;  // left for schedules of any kind, and for better ones
-  int open_ = 0;                         // periods that stayed open without the solver
+  bool solver_knows_ = false;            // a question that settled roles left open
+  int open_ = 0;                         // periods that the solver left open, too
+  int unplaced_ = 0;                     // periods that settled roles left open
   int64_t last_limit_;                   // of a question that stays open without the solver
 };
 

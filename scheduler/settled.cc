@@ -216,7 +216,8 @@ SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOption
 }
 
 SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii, int64_t* work) {
+                          int64_t ii, int unplaced, int64_t* work) {
+  const int64_t placing = kPlacing >> std::min(unplaced, 20);
   const auto within = [&](const SettledQuestion& question, int64_t most) {
     int64_t share = std::min(most, *work);
     *work -= share;
@@ -225,10 +226,10 @@ SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const
     return reply;
   };
   SettledQuestion question{ii, {}, {}, {}, {}, {}};
-  SettledReply reply = within(question, kPlacing);
+  SettledReply reply = within(question, placing);
   for (int64_t stages = 1; stages <= kStages && reply.answer == Answer::kUnknown; ++stages) {
     question.stages = stages;
-    SettledReply few = within(question, kPlacing / 2);
+    SettledReply few = within(question, placing / 2);
     if (few.answer == Answer::kSat) reply = std::move(few);
   }
   return reply;

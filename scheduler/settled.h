@@ -51,8 +51,9 @@ SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOption
                         bool only_refute = false);
 
 // Any schedule with this period. A refutation rests on dependences, units, issue and roles alone.
+// `unplaced`: periods that were asked for in vain before; each halves what this one may take.
 SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii, int64_t* work);
+                          int64_t ii, int unplaced, int64_t* work);
 
 // The laws that such a refutation rests on, as few as can be left: also those that say why roles of
 // the offer stay empty.

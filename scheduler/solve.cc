@@ -179,6 +179,7 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed
     bound = std::max(bound, above->proved_below);
   }
   range = FindSmallest(search, bound, known);
+  if (range.best) search.Resolve(&*range.best);
   if (range.best && range.best->ii <= range.proved_below) return range;
   if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {
@@ -235,13 +236,20 @@ void TightenPeriod(Search& search, int64_t low, Optimum* best) {
       return;
     }
   for (int i = 0; i < kQuestions && ii < best->found.ii; ++i) {
-    const std::shared_ptr<Session> session = search.SessionFor(ii, best->found.offer);
+    const RoleOffer& offer = best->found.offer;
     const Objective& o = best->objective;
-    const Session::Outcome outcome =
-        search.Ask(*session, ObjectiveBounds(*session, search.graph(), o),
-                   {ii, o.cross_bytes, o.waits, o.stages, o.smem_bytes, {}}, search.Limit(kLimit));
-    if (outcome.answer == Answer::kSat) {
-      Search::Found found{outcome.placement, best->found.offer, ii};
+    const SettledQuestion question{ii, o.cross_bytes, o.waits, o.stages, o.smem_bytes, {}};
+    std::optional<Placement> placement;
+    if (search.hard()) {  // a proof says nothing of this period, so nothing dear is asked
+      placement = search.Dare(offer, question);
+    } else {
+      const std::shared_ptr<Session> session = search.SessionFor(ii, offer);
+      Session::Outcome outcome = search.Ask(*session, ObjectiveBounds(*session, search.graph(), o),
+                                            question, search.Limit(kLimit));
+      if (outcome.answer == Answer::kSat) placement = std::move(outcome.placement);
+    }
+    if (placement) {
+      Search::Found found{*std::move(placement), offer, ii};
       const Objective objective = ObjectiveOf(search.graph(), search.options(), found);
       if (!(objective == best->objective)) return;
       best->found = std::move(found);

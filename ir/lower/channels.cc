@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/arms.h"
+#include "ir/lower/waits.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -168,7 +169,19 @@ class ChannelPlanner {
       return plan_.loads.at(id).chunk == 0 && !plan_.loads.at(id).registers;
     });
   }
-  // Loads of one block of a loop, of different tiles, whose readers are products.
+  // Are threads the readers that an operand of a product in the loop is made by?
+  bool Decodes(OpId loop) const {
+    const std::vector<OpId> inside = OpsInside(fn_, loop);
+    return std::any_of(inside.begin(), inside.end(), [&](OpId id) {
+      return fn_.ops[id].kind == OpKind::kDot && DecodedByThreads(fn_, fn_.ops[id].operands[0]);
+    });
+  }
+  bool Joinable(const PlannedRing& ring) const {
+    const OpId loop = OwnLoop(ring.sites[0]);
+    return loop.valid() && (ReadByProducts(ring) || Decodes(loop));
+  }
+  // Loads of one block of a loop, of different tiles, whose readers are products, or which threads
+  // make an operand of.
   void Join() {
     std::vector<PlannedRing> rings;
     for (PlannedRing& c : set_.rings) {
@@ -176,7 +189,7 @@ class ChannelPlanner {
       PlannedRing* home = nullptr;
       for (PlannedRing& m : rings) {
         const RingSite& other = m.sites[0];
-        if (ReadByProducts(m) && ReadByProducts(c) && OwnLoop(site).valid() &&
+        if (Joinable(m) && Joinable(c) &&
             fn_.ops[other.loads[0]].block == fn_.ops[site.loads[0]].block &&
             SameRoles(other, site) && m.bytes + c.bytes < kMostBarrierBytes &&
             std::none_of(site.loads.begin(), site.loads.end(),
@@ -196,6 +209,7 @@ class ChannelPlanner {
         if (rank_[more.last] > rank_[readers.last]) readers.last = more.last;
       }
       home->bytes += c.bytes;
+      home->generic_reads = home->generic_reads || c.generic_reads;
       joint_.insert(to.loads[0]);
     }
     // The whole slots come first: the others fill parts of them.

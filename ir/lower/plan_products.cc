@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/lower/operands.h"
+#include "ir/lower/waits.h"
 #include "ir/lower/widest_product.h"
 #include "ir/queries.h"
 
@@ -140,9 +141,11 @@ std::optional<Layout> LayoutPlanner::RegisterOperand(const DotPlan& dot) const {
 }
 
 // What is computed from loaded tiles alone is loaded so that it need not go through shared memory
-// again: for sums that a loop carries, whose products are awaited together anyway.
+// again: for sums that a loop carries, whose products are awaited together anyway, and where it is
+// decoded, which is more than the product waits for.
 void LayoutPlanner::WantRegisterOperand(OpId id, const DotPlan& dot) {
-  if (!AddsUp(fn_, fn_.ops[id]) || dot.split != WgSplit::kM ||
+  const bool wants = AddsUp(fn_, fn_.ops[id]) || DecodedByThreads(fn_, dot.a.source);
+  if (!wants || dot.split != WgSplit::kM ||
       fn_.type(dot.a.source).shape[0] % Info(dot.unit).rows != 0)
     return;
   if (const std::optional<Layout> layout = RegisterOperand(dot))

@@ -188,6 +188,7 @@ std::optional<Function> SpecializeShares(const Function& fn, const Target& targe
   SequentialOptions with = options;
   with.need = nullptr;
   with.no_producer = nullptr;
+  with.joined_rings = true;
   DiagSink said;
   ProgramPlan plan;
   bool specialized = false;

@@ -103,6 +103,17 @@ TEST(Refusals, SettleWhatSharesTheirCause) {
   EXPECT_FALSE(SharesCause(persistent, slots, once));
   const Refusal registers{Stage::kLower, Resource::kRegisters, 264, 240, {}, ""};
   EXPECT_FALSE(SharesCause(persistent, registers, once));  // it keeps fewer
+  const Refusal many{Stage::kLower, Resource::kRegisters, 272, 240, {}, ""};
+  EXPECT_TRUE(SharesCause(persistent, many, once));  // but not by so many
+  EXPECT_TRUE(SharesCause(persistent, many, plain));
+  EXPECT_FALSE(SharesCause(persistent, many, rule));
+  Strategy split = persistent, withheld = persistent;
+  split.shape = Shape::kSplit, split.ctas = 2;
+  withheld.withheld_registers = 16;
+  EXPECT_FALSE(SharesCause(split, many, persistent));  // another loop
+  EXPECT_FALSE(SharesCause(persistent, many, split));
+  EXPECT_FALSE(SharesCause(persistent, many, withheld));
+  EXPECT_FALSE(SharesCause(rule, many, {Shape::kOnce, 1, Order::kRule, true, 0}));
   const Refusal file{Stage::kSchedule, Resource::kSchedule, 0, 0, {}, ""};
   EXPECT_TRUE(SharesCause(persistent, file, once));
   // A form that the lowering lacks is of the program, not of the grid.

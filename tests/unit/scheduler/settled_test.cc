@@ -34,7 +34,7 @@ TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
       for (const RoleOffer& offer : search.offers().Largest()) {
         int64_t work = kPlenty;
         const RoleOffer occupied = search.Occupied(offer);
-        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, &work);
+        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, 0, &work);
         all_refuted = all_refuted && reply.answer == Answer::kUnsat;
         if (reply.answer != Answer::kSat) continue;
         any = true;
@@ -128,7 +128,7 @@ TEST(Settled, AStreamOfOneRoleCostsLittle) {
   EXPECT_EQ(c.proof, Proof::kRefuted);
   EXPECT_EQ(c.objective.stages, 2);
   EXPECT_TRUE(c.objective_proved);
-  EXPECT_LT(solution->resources, 500'000);
+  EXPECT_LT(solution->resources, 600'000);
   EXPECT_TRUE(VerifyCertificate(graph, solution->schedule, c, diags).ok())
       << (diags.all().empty() ? "" : diags.all()[0].message);
 }
@@ -143,6 +143,42 @@ TEST(Settled, WhatStaysOpenCostsTheSolverLittle) {
   EXPECT_LE(solution->certificate.ii, 1482);
   EXPECT_EQ(solution->certificate.objective.stages, 2);
   EXPECT_LT(solution->resources, 700'000);
+}
+
+// Each period that was asked for in vain halves what the next may take.
+TEST(Settled, PeriodsThatStayOpenTakeLessEachTime) {
+  const Graph graph = LoadGraph("gradient_of_states_h200");
+  const Search search(graph, SolveOptions::ForCompilation());
+  const RoleOffer occupied = search.Occupied(search.offers().Largest().front());
+  int64_t before = 0;
+  for (const int unplaced : {0, 1, 2, 3}) {
+    constexpr int64_t kMuch = 100'000'000;
+    int64_t work = kMuch;
+    const SettledReply reply =
+        PlaceSettled(graph, SolveOptions::ForCompilation(), occupied, 1478, unplaced, &work);
+    ASSERT_EQ(reply.answer, Answer::kUnknown);
+    const int64_t took = kMuch - work;
+    if (unplaced > 0) {
+      EXPECT_NEAR(static_cast<double>(took), static_cast<double>(before) / 2, 5'000.0);
+    }
+    before = took;
+  }
+}
+
+// A nest, whose period a solver halves its way to through twelve questions: none is asked of it.
+TEST(Settled, ANestAsksNoSolver) {
+  const Graph graph = LoadGraph("nest_of_gradients_h200");
+  DiagSink diags;
+  const Result<Solution> solution = Solve(graph, SolveOptions::ForCompilation(), diags);
+  ASSERT_TRUE(solution.ok());
+  const Certificate& c = solution->certificate;
+  EXPECT_EQ(solution->resources, 0);
+  EXPECT_GT(solution->first_ii, c.ii);
+  EXPECT_EQ(c.ii, 1'286'378);
+  EXPECT_EQ(c.proof, Proof::kRefuted);
+  EXPECT_TRUE(c.objective_proved);
+  EXPECT_EQ(c.objective.slack, 3403);
+  EXPECT_TRUE(solution->report.violations.empty());
 }
 
 // All work whose window lies between two cycles has room there, for every two: what Jackson's order
