@@ -187,9 +187,7 @@ Result<> Line::Schedule(const Strategy& strategy, Solved* solved, DiagSink& said
   options.close = strategy.order == Order::kSolvedClose;
   options.warpgroups = WarpgroupsOf(strategy);
   options.store = request_.store;
-  options.withheld_registers =
-      strategy.withheld_registers +
-      ir::RegistersOfOthers(*request_.target, ir::CtasWanted(solved->fn, *request_.target));
+  options.withheld_registers = strategy.withheld_registers;
   options.divide_slices = strategy.order == Order::kSolved;
   const ir::PassStep step = StepOf(
       SchedulePass(),
