@@ -24,7 +24,6 @@ std::optional<LoopPlan> LoopPlanner::Run(std::string* why) {
     if (role >= 0) Rotate(role);
   Shift();
   KeepResultsInTheirTurn();
-  if (SharesUnits()) UnpackInTheirTurn();
   if (schedule_.close && roles.size() - roles.count(-1) == 1) {
     UseInTheirTurn();
     DrawClose();

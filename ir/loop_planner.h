@@ -1,7 +1,6 @@
 // Who makes a plan of one loop from its schedule (loop_plan.h): first every op has a place, in its
 // role, at a slot and in a stage; then the places give the order.
-// Included by the files that define it: loop_plan.cc, loop_stages.cc, loop_unpack.cc,
-// loop_order.cc.
+// Included by the files that define it: loop_plan.cc, loop_stages.cc, loop_order.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -64,12 +63,6 @@ class LoopPlanner {
   void UseInTheirTurn();
   void DrawClose();
   bool StaysInPlace(OpId product) const;
-
-  // loop_unpack.cc
-  bool SharesUnits() const;
-  bool Unpacks(OpId id) const;
-  int64_t BytesUnpacked(OpId id) const;
-  void UnpackInTheirTurn();
 
   // loop_order.cc
   void ReadBeforeUpdate();

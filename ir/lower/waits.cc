@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ir/arms.h"
-#include "ir/isa.h"
 #include "ir/lower/operands.h"
 #include "ir/queries.h"
 
@@ -167,22 +166,7 @@ Target ShareOf(const Target& target, int64_t ctas) {
   limits.registers /= ctas;
   limits.smem_bytes =
       std::min(limits.smem_bytes, limits.smem_bytes_per_sm / ctas - limits.smem_reserved_bytes);
-  // Threads decode there: what they hold where they wait counts, the rest is used up by pieces.
-  // (ptxas 13.0, GPTQ: 64 held and 108 alive of 104 spill nothing; 105 and 140 spill 166 bytes.)
-  if (ctas > 1)
-    share.registers.beside_held = std::max(share.registers.beside_held,
-                                           share.registers.beside_by_rule);
   return share;
-}
-
-int64_t RegistersOfOthers(const Target& target, int64_t ctas) {
-  if (ctas < 2) return 0;
-  constexpr int64_t kComputing = 2, kWarpgroups = kComputing + 1;
-  const int64_t at_launch =
-      ShareOf(target, ctas).RegistersAtLaunch(kWarpgroups * isa::kWarpgroupWarps);
-  const int64_t loads = isa::kLeastQuota;
-  const int64_t own = (kWarpgroups * at_launch - loads) / kComputing / 8 * 8;
-  return std::max<int64_t>(0, target.limits.regs_per_thread - own);
 }
 
 }  // namespace tilec::ir

@@ -39,8 +39,5 @@ int64_t CtasWanted(const Function& fn, const Target& target);
 
 // A machine of one of `ctas` equal shares of each SM's registers and shared memory.
 Target ShareOf(const Target& target, int64_t ctas);
-// Registers that a computing thread of such a share lacks of those that it has alone: two
-// warpgroups that compute beside one that loads. 0: it is alone.
-int64_t RegistersOfOthers(const Target& target, int64_t ctas);
 
 }  // namespace tilec::ir

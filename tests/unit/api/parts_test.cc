@@ -23,12 +23,12 @@
 namespace tilec::api {
 namespace {
 
-using Size = std::tuple<std::string, int64_t, int64_t, int64_t>;  // kernel, M, N, K
-using Tile = std::tuple<int64_t, int64_t, int64_t>;               // BM, BN, BK
-using Times = std::map<Tile, std::map<int64_t, double>>;          // us, by parts
+using ProductSize = std::tuple<std::string, int64_t, int64_t, int64_t>;  // kernel, M, N, K
+using Product = std::tuple<int64_t, int64_t, int64_t>;               // BM, BN, BK
+using ProductTimes = std::map<Product, std::map<int64_t, double>>;          // us, by parts
 
-std::map<Size, Times> Measured() {
-  std::map<Size, Times> out;
+std::map<ProductSize, ProductTimes> Measured() {
+  std::map<ProductSize, ProductTimes> out;
   std::ifstream file(std::string(TILEC_SOURCE_DIR) + "/tests/unit/api/parts_h200.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -48,7 +48,7 @@ class PartsTest : public LibraryTest {
   void LoadKernel(const std::string& kernel) {
     Load(kernel == "gemm_e4m3" ? "std/matmul_types.tile" : "std/matmul.tile", kernel);
   }
-  Call CallOf(const Size& size, const Tile& tile) {
+  Call CallOf(const ProductSize& size, const Product& tile) {
     const auto& [kernel, m, n, k] = size;
     const auto& [bm, bn, bk] = tile;
     Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
@@ -105,7 +105,7 @@ TEST_F(PartsTest, StoresAmidSectorsAndSmallBoxesTakeLonger) {
   const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
   ASSERT_TRUE(machine.ok());
   LoadKernel("gemm_tn");
-  const auto asked = [&](const Size& size, const Tile& tile) {
+  const auto asked = [&](const ProductSize& size, const Product& tile) {
     const Call call = CallOf(size, tile);
     return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts, NamesOf(call));
   };
@@ -123,7 +123,7 @@ TEST_F(PartsTest, NarrowRowsThatAllCtasAskForAreDear) {
   DiagSink diags;
   const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
   ASSERT_TRUE(machine.ok());
-  const auto asked = [&](const Size& size, const Tile& tile) {
+  const auto asked = [&](const ProductSize& size, const Product& tile) {
     LoadKernel(std::get<0>(size));
     const Call call = CallOf(size, tile);
     return scheduler::AskedByCopies(Clean(call), **machine, call.row_starts, NamesOf(call));

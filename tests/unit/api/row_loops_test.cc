@@ -14,7 +14,7 @@
 namespace tilec::api {
 namespace {
 
-struct Tile {
+struct RowTile {
   int64_t rows, columns;
   double us;
 };
@@ -22,16 +22,16 @@ struct Tile {
 class RowLoopsTest : public LibraryTest {
  protected:
   void Takes(const std::string& file, const std::string& kernel, int64_t rows, int64_t columns,
-             const std::vector<Tile>& measured) {
+             const std::vector<RowTile>& measured) {
     Load(std::string(TILEC_SOURCE_DIR) + "/tests/exec/" + file, kernel);
     const TuneChoice choice =
         ChooseTunes(loaded_, signature_, Of({{"R", rows}, {"C", columns}}), {}, nullptr);
     EXPECT_EQ(choice.why_not, "");
-    Tile taken{8, 128, 0};  // the defaults, where it keeps them
+    RowTile taken{8, 128, 0};  // the defaults, where it keeps them
     for (const auto& [name, value] : choice.values)
       (name == "BR" ? taken.rows : taken.columns) = std::get<int64_t>(value);
     double best = measured[0].us;
-    for (const Tile& tile : measured) {
+    for (const RowTile& tile : measured) {
       best = std::min(best, tile.us);
       if (tile.rows == taken.rows && tile.columns == taken.columns) taken.us = tile.us;
     }
