@@ -177,7 +177,7 @@ Field FieldOf(llvm::Value* v) {
 }
 
 // Bits of both halves behind magic ones.
-llvm::Value* Behind(llvm::IRBuilder<>& b, llvm::Value* both, uint32_t mask, uint32_t magic) {
+llvm::Value* BehindMask(llvm::IRBuilder<>& b, llvm::Value* both, uint32_t mask, uint32_t magic) {
   return CallPtx(b, PtxInst::kAndOr,
                  {both, b.getInt32(mask), KeptConstant(b, magic * kBoth)});
 }
@@ -210,7 +210,7 @@ llvm::Value* BytesToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hi
   const auto only = [&](uint64_t mask) {
     const auto bits = static_cast<uint32_t>(mask);
     if (in_byte == 0) return b.CreateAnd(spread, b.getInt32((0xff00 | bits) * kBoth));
-    return Behind(b, b.CreateLShr(spread, in_byte), bits * kBoth, magic.bits);
+    return BehindMask(b, b.CreateLShr(spread, in_byte), bits * kBoth, magic.bits);
   };
   const bool negative = is_signed && x.mask == kByte;
   if (form.half || x.mask < kSign) {
@@ -256,7 +256,7 @@ llvm::Value* FieldsToPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* h
   const Magic magic(form.half);
   if (!fields || (int64_t{fields->mask} << fields->apart) >= magic.base) return nullptr;
   const unsigned apart = fields->apart;
-  llvm::Value* bits = Behind(b, SpreadTwice(b, *fields),
+  llvm::Value* bits = BehindMask(b, SpreadTwice(b, *fields),
                              fields->mask | fields->mask << (apart + 16), magic.bits);
   const int64_t less_high = magic.base >> apart;  // whole: the field's bits are below the base
   const uint32_t less = PairBits(-static_cast<double>(magic.base),
@@ -276,7 +276,7 @@ llvm::Value* BitsOfPair(llvm::IRBuilder<>& b, llvm::Value* low, llvm::Value* hig
       mask->getZExtValue() <= 0xffff) {
     llvm::Value* both = b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
                                           {word[0], word[1], b.getInt32(kLowHalves)});
-    return Behind(b, both, static_cast<uint32_t>(mask->getZExtValue()) * kBoth, magic);
+    return BehindMask(b, both, static_cast<uint32_t>(mask->getZExtValue()) * kBoth, magic);
   }
   return b.CreateOr(b.CreateOr(low, b.getInt32(magic * kBoth)), b.CreateShl(high, 16));
 }
