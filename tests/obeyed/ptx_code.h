@@ -66,8 +66,10 @@ class Code {
 
   // Blocks that the elected thread of a warp can reach.
   std::set<int> ReachedBy(int warp) const;
-  // All ways through one turn of a loop for that thread; spins are passed once. Empty: too many.
+  // All ways through one turn of a loop for that thread; spins are passed once. Where they are more
+  // than kMostTurns (stores of single elements, each behind a branch), one by each block.
   std::vector<std::vector<Event>> Turns(const Loop& loop, int warp) const;
+  std::vector<std::vector<Event>> TurnsByBlock(const Loop& loop, int warp) const;
   bool Dominates(int a, int b) const;
   size_t DominatorsOf(int block) const { return dominators_[static_cast<size_t>(block)].size(); }
   std::set<int> Following(const Loop& loop) const;  // blocks that can run after the loop

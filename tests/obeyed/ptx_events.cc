@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "tests/obeyed/ptx_words.h"
 
@@ -224,7 +225,40 @@ std::vector<std::vector<Event>> Code::Turns(const Loop& loop, int warp) const {
     path.pop_back();
   };
   go(loop.header);
-  if (too_many) turns.clear();
+  return too_many ? TurnsByBlock(loop, warp) : turns;
+}
+
+// The shortest way through a turn by each of its blocks.
+std::vector<std::vector<Event>> Code::TurnsByBlock(const Loop& loop, int warp) const {
+  const auto way = [&](int from, int to) {  // the blocks behind `from` up to `to`; empty: none
+    std::map<int, int> before;
+    std::vector<int> work = {from};
+    for (size_t i = 0; i < work.size(); ++i)
+      for (int next : Next(work[i], warp)) {
+        if (!loop.blocks.count(next) || !before.emplace(next, work[i]).second) continue;
+        if (next != to) {
+          if (next != loop.header) work.push_back(next);
+          continue;
+        }
+        std::vector<int> blocks = {to};
+        for (int b = before[to]; b != from; b = before[b]) blocks.insert(blocks.begin(), b);
+        return blocks;
+      }
+    return std::vector<int>();
+  };
+  std::vector<std::vector<Event>> turns;
+  for (int by : loop.blocks) {
+    std::vector<int> path = {loop.header};
+    const std::vector<int> there = by == loop.header ? path : way(loop.header, by);
+    const std::vector<int> back = way(by, loop.header);
+    if (there.empty() || back.empty()) continue;
+    if (by != loop.header) path.insert(path.end(), there.begin(), there.end());
+    path.insert(path.end(), back.begin(), back.end() - 1);
+    std::vector<Event> events;
+    for (int b : path)
+      for (int i : blocks_[static_cast<size_t>(b)].instrs) events.push_back(EventOf(i));
+    turns.push_back(std::move(events));
+  }
   return turns;
 }
 

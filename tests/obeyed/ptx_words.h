@@ -7,7 +7,7 @@
 
 namespace tilec::obeyed {
 
-constexpr size_t kMostTurns = 2048;
+constexpr size_t kMostTurns = 512;
 
 inline bool Starts(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
