@@ -67,7 +67,10 @@ class Search {
     if (request_.sizes)
       PredictTimes(line_.clean(), *request_.target, *request_.sizes, request_.row_starts, &all);
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!Considered(all, i)) continue;
+      if (!Considered(all, i)) {
+        if (!last_ && all[i].strategy.shape == Shape::kOnce) last_ = all[i].refusal;
+        continue;
+      }
       DiagSink said;
       std::optional<Compiled> compiled = Try(&all[i], said);
       if (compiled) {
