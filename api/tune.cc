@@ -212,8 +212,7 @@ class Search {
     for (const auto& [name, value] : point.values) call.statics[name] = call.all[name] = value;
     (void)ChooseForm(loaded_, signature_, options, &call);
     DiagSink quiet;
-    const auto image =
-        CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
+    const auto image = CompileCall(loaded_, signature_.kernel, call, options, {}, quiet);
     if (!image.ok()) return false;
     // What is solved to the end may not fit where the first answer did.
     const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
@@ -537,12 +536,11 @@ class Search {
 }  // namespace
 
 TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                       const PipelineOptions& options, scheduler::SolutionStore* store,
-                       TuneMemory* memory) {
+                       const PipelineOptions& options, const Remembered& from) {
   std::string key;
-  if (store != nullptr) {
+  if (from.store != nullptr) {
     key = TuneKey(loaded, signature, call, options);
-    if (auto values = KeptTunes(*store, key)) return {.values = *std::move(values)};
+    if (auto values = KeptTunes(*from.store, key)) return {.values = *std::move(values)};
   }
   DiagSink quiet;
   TuneChoice choice;
@@ -551,21 +549,21 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
   TuneMemory own;
   PipelineOptions with = options;
   with.machine = *machine;  // read once, not for every point
-  choice = Search(loaded, signature, call, with, **machine, memory ? *memory : own).Run();
-  if (store != nullptr && choice.why_not.empty())
-    KeepTunes(*store, key, signature.kernel, choice.values);
+  choice = Search(loaded, signature, call, with, **machine, from.memory ? *from.memory : own).Run();
+  if (from.store != nullptr && choice.why_not.empty())
+    KeepTunes(*from.store, key, signature.kernel, choice.values);
   return choice;
 }
 
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
-                          const PipelineOptions& options, scheduler::SolutionStore* store,
-                          const Call& call, DiagSink& diags, TuneMemory* memory) {
+                          const Call& call, const PipelineOptions& options, const Remembered& from,
+                          DiagSink& diags) {
   if (options.tune == "default") return {};
   if (loaded.schedule_file >= 0) return {};  // a schedule is for one choice of tiles
   bool open = false;
   for (const frontend::TuneInfo& tune : signature.tunes) open = open || IsOpen(tune, call);
   if (!open) return {};
-  TuneChoice choice = ChooseTunes(loaded, signature, call, options, store, memory);
+  TuneChoice choice = ChooseTunes(loaded, signature, call, options, from);
   if (!choice.why_not.empty() && !choice.fails)  // else whoever compiles it says so
     diags.Report(kTuneFallsBack, Span{}, choice.why_not);
   return std::move(choice.values);
