@@ -50,8 +50,9 @@ void Machine::Writer::WriteControl(const Role& r) {
     out(name.Of(f.end));
     if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
   }
+  m.Stand(r);
   for (const auto& [v, scalar] : r.env) {
-    if (m.Dead(r, ValueId(v))) continue;
+    if (m.Dead(v)) continue;
     out(v);
     const auto count = m.rings_.count_of.find(v);
     const auto made =
@@ -107,10 +108,12 @@ void Machine::Writer::WriteTold(int32_t slot) {
   const int component = m.SlotComponent(slot);
   out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
   Count(component, b.phase), Count(component, b.phase - 1);
-  const size_t seen = b.seen.AnyAbove(common) ? b.seen.size() : 0;
-  for (size_t c = 0; c < seen; ++c)
-    if (const auto clock = static_cast<int>(c); b.seen[c] > common[c])
-      out(m.ComponentOf(clock)), Count(clock, b.seen[c]);
+  if (b.seen.AnyAbove(common)) {
+    const int32_t *const seen = b.seen.counts(), *const all = common.counts();
+    for (size_t c = 0; c < b.seen.size(); ++c)
+      if (seen[c] > all[c])
+        out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), seen[c]);
+  }
   out(-4);
 }
 

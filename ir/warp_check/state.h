@@ -155,7 +155,8 @@ struct Role {
   Clock tensor_all, tensor_elected;
   int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
   FlatMap<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
-  OpId stuck;                                      // the wait it stands at
+  OpId stuck;                                      // the wait it stands at,
+  int32_t stuck_slot = 0, stuck_phase = 0;         // for the end of this phase of this barrier
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;
