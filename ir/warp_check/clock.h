@@ -1,7 +1,7 @@
 // What a role or a barrier knows: a count for each component. A state has three clocks a barrier
 // and is copied wherever control may go two ways, so copies share their counts until one of them is
-// written; and most clocks of barriers say nothing, which takes no memory. All clocks of a walk have
-// one size, so what one gives back the next takes.
+// written; and most clocks of barriers say nothing, which takes no memory. All clocks of a walk
+// have one size, so what one gives back the next takes.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

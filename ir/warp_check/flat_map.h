@@ -26,6 +26,7 @@ class FlatMap {
   const_iterator begin() const { return entries_.begin(); }
   const_iterator end() const { return entries_.end(); }
   size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
 
   iterator find(const K& key) { return At(entries_, key); }
   const_iterator find(const K& key) const { return At(entries_, key); }

@@ -26,8 +26,8 @@ void Machine::Stand(const Role& r) {
 // No op that the role has still to execute before the value is made anew reads it.
 bool Machine::Dead(int32_t value) const {
   const int32_t home = home_[static_cast<size_t>(value)];
-  return home >= 0 && last_use_[static_cast<size_t>(value)] <
-                          standing_[static_cast<size_t>(home)] - 1;
+  return home >= 0 &&
+         last_use_[static_cast<size_t>(value)] < standing_[static_cast<size_t>(home)] - 1;
 }
 
 // Accesses that every role which may touch the same memory knows to be over order nothing any more.

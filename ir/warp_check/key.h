@@ -54,6 +54,7 @@ class Machine::Writer {
   void FindClocks();
   int RowOf(const Clock& clock, const Clock& anyway, int anyway_row);
   void Knows(int row);
+  void Seen(const Clock& seen);
   Clock KnownToAll(const std::vector<char>& which) const;
   void Count(int component, int32_t n);
   Set WhoKnows(int component, int32_t n);
@@ -82,14 +83,14 @@ class Machine::Writer {
   Clock common;  // what every role knows
   // Who may know more than that stands in the order of the key. Barriers that say nothing but what
   // whoever waits for them knows say the same: one row of all components stands for them.
-  static constexpr int kNothing = -1;  // of a row: no more than all know
+  static constexpr int kNothing = -1;               // of a row: no more than all know
   std::vector<int32_t>& rows = kept.rows;           // what is known, row by row
   std::vector<uint64_t>& members = kept.members;    // by row: who knows that, a bit for each
   size_t words = 0, known_by = 0;                   // of one set of bits; who may know so far
   std::vector<std::vector<Set>>& sets = kept.sets;  // by component
   std::vector<uint64_t>& bits = kept.bits;          // of all sets
   int64_t written_sets = 0;
-  bool by_number = true;    // sets that were written before are written as their numbers
+  bool by_number = true;  // sets that were written before are written as their numbers
   // By atom nobody else can recompute, in which state it was part of something; by form, in which
   // state its atoms were marked.
   std::vector<uint32_t>&live = kept.live, &lives = kept.lives;

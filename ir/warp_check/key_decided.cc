@@ -84,9 +84,8 @@ void Machine::Writer::Lives(const Scalar& scalar) {
 // Nothing that is left is made of what it is made of, so nothing like it will be made again.
 bool Machine::Writer::Gone(int32_t form) {
   const std::vector<int32_t>& used = m.PrivatesOf(form);
-  return std::any_of(used.begin(), used.end(), [&](int32_t atom) {
-    return NameMemory::At(live, atom) != kept.names.now;
-  });
+  return std::any_of(used.begin(), used.end(),
+                     [&](int32_t atom) { return NameMemory::At(live, atom) != kept.names.now; });
 }
 
 }  // namespace tilec::ir::warp_check

@@ -49,6 +49,21 @@ int Machine::Writer::RowOf(const Clock& clock, const Clock& anyway, int anyway_r
   return static_cast<int>(first / clock.size());
 }
 
+// Who has waited for the last phase, of what is counted beyond what all know.
+void Machine::Writer::Seen(const Clock& seen) {
+  if (!seen.AnyAbove(common)) return;
+  constexpr size_t kAtOnce = 16;
+  const int32_t *const counts = seen.counts(), *const all = common.counts();
+  for (size_t first = 0; first < seen.size(); first += kAtOnce) {
+    const size_t end = std::min(first + kAtOnce, seen.size());
+    uint32_t any = 0;  // (most say no more)
+    for (size_t c = first; c < end; ++c) any |= counts[c] > all[c] ? 1u : 0u;
+    for (size_t c = first; any != 0 && c < end; ++c)
+      if (counts[c] > all[c])
+        out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), counts[c]);
+  }
+}
+
 // The next who may know more than all do knows this row.
 void Machine::Writer::Knows(int row) {
   const size_t at = known_by++;

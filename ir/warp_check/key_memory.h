@@ -98,7 +98,14 @@ struct NameMemory {
     uint32_t at = 0;
     bool stale = false;
   };
+  // Of which iterations a form speaks, however deep inside, and inside ops of which at the latest.
+  struct Spoken {
+    bool known = false;
+    std::vector<int32_t> frames;
+    std::vector<std::pair<int32_t, int64_t>> youngest;
+  };
   uint32_t now = 0;
+  std::vector<Spoken> spoken;  // by form
   std::vector<Name> atoms, forms;
   std::vector<Frame> frames;  // by atom
   std::vector<Age> ages;      // by form

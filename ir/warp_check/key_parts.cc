@@ -54,11 +54,10 @@ void Machine::Writer::WriteControl(const Role& r) {
   for (const auto& [v, scalar] : r.env) {
     if (m.Dead(v)) continue;
     out(v);
-    const auto count = m.rings_.count_of.find(v);
-    const auto made =
-        count == m.rings_.count_of.end() ? r.env.end() : r.env.find(count->second.index);
+    const int32_t count = m.count_of_[static_cast<size_t>(v)];
+    const auto made = count < 0 ? r.env.end() : r.env.find(count);
     if (made != r.env.end()) {
-      const int group = m.rings_.of_count.at(count->second.index);
+      const int group = m.rings_.of_count.at(count);
       out(made->second.add - turn.turned[static_cast<size_t>(group)]);
     } else {
       out(name.Of(scalar));
@@ -108,12 +107,7 @@ void Machine::Writer::WriteTold(int32_t slot) {
   const int component = m.SlotComponent(slot);
   out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
   Count(component, b.phase), Count(component, b.phase - 1);
-  if (b.seen.AnyAbove(common)) {
-    const int32_t *const seen = b.seen.counts(), *const all = common.counts();
-    for (size_t c = 0; c < b.seen.size(); ++c)
-      if (seen[c] > all[c])
-        out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), seen[c]);
-  }
+  Seen(b.seen);
   out(-4);
 }
 

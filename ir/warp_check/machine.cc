@@ -72,6 +72,8 @@ void Machine::FindNext() {
   for (int32_t v = 0; v < fn_.values.size(); ++v)
     if (const OpId def = fn_.values[ValueId(v)].def; def.valid())
       home_[static_cast<size_t>(v)] = fn_.ops[def].block.index;
+  count_of_.assign(static_cast<size_t>(fn_.values.size()), -1);
+  for (const auto& [v, count] : rings_.count_of) count_of_[static_cast<size_t>(v)] = count.index;
   standing_.assign(static_cast<size_t>(fn_.blocks.size()), -1);
 }
 
@@ -203,7 +205,7 @@ Step Machine::StepRole() {
     if (!trace) f.next = next_[static_cast<size_t>(f.block.index)][static_cast<size_t>(f.next)];
     if (static_cast<size_t>(f.next) == ops.size()) break;
     const OpId id = ops[static_cast<size_t>(f.next)];
-    const Op& op = fn_.ops[id];
+    const Op& op = OpOf(id);
     if (op.kind == OpKind::kYield) return LeaveBlock();
     if (op.kind == OpKind::kRole) {
       ++f.next;
@@ -273,7 +275,7 @@ Clock Machine::Told() {
 }
 
 Step Machine::RunOp(OpId id) {
-  const Op& op = fn_.ops[id];
+  const Op& op = OpOf(id);
   auto ok = [](bool good) { return good ? Step::kDone : Step::kFailed; };
   auto operand = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
   if (op.kind != OpKind::kMbarWait) Tick();

@@ -170,6 +170,7 @@ class Machine {
   void StartRole(int role);
   bool RunRole(int role);
   Step StepRole();
+  const Op& OpOf(OpId id) const { return fn_.ops.begin()[id.index]; }  // of a block: in range
   Step RunOp(OpId id);
 
   // control.cc
@@ -186,6 +187,7 @@ class Machine {
   // evaluate.cc
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
+  Scalar Made(OpId id, const std::vector<Scalar>& args);
 
   // decisions.cc
   int Decide(const Scalar& condition);
@@ -296,7 +298,7 @@ class Machine {
   class Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
-  void Stand(const Role& r);         // `Dead` is asked of this role's values
+  void Stand(const Role& r);       // `Dead` is asked of this role's values
   bool Dead(int32_t value) const;  // nobody reads it before it is made anew
 
   const Program& p_;
@@ -314,8 +316,8 @@ class Machine {
   mutable std::map<int32_t, bool> inner_;
   // By form, where it was asked for: atoms nobody can recompute.
   std::vector<std::optional<std::vector<int32_t>>> privates_of_;
-  std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
-  std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
+  std::map<std::string, int64_t> recurrences_;  // by text: the tag of a kCarried
+  std::map<ColumnTile, int32_t> column_tiles_;  // the number of each
   bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   size_t stopped_ = 0;      // at a limit of ops: of Program::consumers_first, who was to go on
@@ -323,6 +325,11 @@ class Machine {
   std::vector<std::vector<char>> waiting_;
   std::vector<size_t> waiting_of_;
   std::vector<Scalar> args_;  // of the op that is evaluated
+  struct LastMade {
+    std::vector<Scalar> args;
+    Scalar made;
+  };
+  std::vector<std::optional<LastMade>> made_;  // by op
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
@@ -330,6 +337,7 @@ class Machine {
   std::vector<int32_t> last_use_;              // by value: place in its block of the last use
   std::vector<int32_t> home_;                  // by value: the block it is made in; -1: none
   std::vector<std::vector<int32_t>> next_;     // by block and place: the next op that is executed
+  std::vector<int32_t> count_of_;              // by value: as in rings_; -1: none
   std::vector<int32_t> standing_;              // by block: where `Dead` takes the role to stand
   std::vector<int32_t> stands_in_;             // blocks that are marked there
   std::vector<std::vector<int32_t>> held_by_;  // by block: values env and core hold, sorted

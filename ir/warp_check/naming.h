@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "ir/warp_check/machine.h"
 
@@ -133,30 +134,36 @@ struct Machine::Naming {
     return stale;
   }
   bool IsStale(int32_t form) {
-    FlatMap<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
-    if (HasOver(form, false, 0, &youngest)) return true;
-    return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
-      return of.second - Slowest(of.first) < -StepOf(terms.atom(of.first));
+    NameMemory::Spoken& of = NameMemory::At(known.spoken, form);
+    if (!of.known) {
+      of.known = true;
+      Speak(form, false, 0, &of);
+    }
+    if (std::any_of(of.frames.begin(), of.frames.end(), [&](int32_t frame) { return Over(frame); }))
+      return true;
+    return std::any_of(of.youngest.begin(), of.youngest.end(), [&](const auto& one) {
+      return one.second - Slowest(one.first) < -StepOf(terms.atom(one.first));
     });
   }
-  bool HasOver(int32_t form, bool inside, int64_t add, FlatMap<int32_t, int64_t>* youngest) {
-    if (!terms.Framed(form)) return false;
+  void Speak(int32_t form, bool inside, int64_t add, NameMemory::Spoken* of) const {
+    if (!terms.Framed(form)) return;
     for (const auto& [atom, c] : terms.form(form)) {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {
-        if (Over(atom)) return true;
+        of->frames.push_back(atom);
         if (inside) {
           const int64_t position = FloorOf(c > 0 ? add : -add, std::abs(c));
-          const auto [it, fresh] = youngest->try_emplace(atom, position);
-          it->second = std::max(it->second, position);
+          const auto it = std::find_if(of->youngest.begin(), of->youngest.end(),
+                                       [&](const auto& one) { return one.first == atom; });
+          if (it == of->youngest.end())
+            of->youngest.push_back({atom, position});
+          else
+            it->second = std::max(it->second, position);
         }
       }
       for (const Scalar& arg : a.args)
-        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) &&
-            HasOver(arg.form, true, arg.add, youngest))
-          return true;
+        if (a.kind != Atom::Kind::kTrips || a.tag == 0) Speak(arg.form, true, arg.add, of);
     }
-    return false;
   }
   // A length that changes with the iteration of a loop around, whose own loop everybody has left.
   bool Done(int32_t form, Terms& all) {
