@@ -76,6 +76,7 @@ class Search {
     if (!choice.why_not.empty()) return choice;
     Point standard;
     for (const Axis& axis : axes_) standard.push_back(axis.standard);
+    standard_ = standard;
     Descend(
         axes_, standard, asked_.choosing_threads, [&](const Point& p) { return Rate(p); },
         [&](const Point& p) { (void)RatingOf(p); });
@@ -478,7 +479,12 @@ class Search {
     if (known == nullptr || known->forms == nullptr) return nullptr;
     const std::string key = fmt::format("{}{} {} {} {}", TextOf(statics), with.pack,
                                         with.share_copies, with.split, with.schedule);
-    const auto find = [&](auto& program) { program = LowerTo(*known, statics, with); };
+    // Those that cannot but be refused are not lowered. (The default is kept, whatever it fills.)
+    const bool looks = asked_.ptxas.empty() && with.pack == 1 && point != standard_;
+    const auto find = [&](auto& program) {
+      if (!looks || !FillsRegisters(known->forms->fn(), target_))
+        program = LowerTo(*known, statics, with);
+    };
     return memory_.programs.At(key, find).get();
   }
   void Become(const Point& point) const {
@@ -520,6 +526,7 @@ class Search {
   TuneMemory& memory_;
   Bindings names_;
   std::vector<Axis> axes_;
+  Point standard_;
   std::map<Point, Rating> rated_;
   std::once_flag standard_slide_once_;
   int64_t standard_slide_ = 0;
