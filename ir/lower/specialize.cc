@@ -131,11 +131,11 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
     with.slice_epilogues = form.slice_epilogues;
     with.early_loads = form.early_loads;
     const bool last = &form == std::end(kForms) - 1;
-    bool registers_full = false;
+    RegistersFull registers_full;
     bool drains = true, over_tiles = true;
     std::map<Staging, int> hopeless;  // the fewest slots whose rings alone were seen not to fit
     for (const Room& room : RoomsOf(target, options.scheduled)) {
-      if (registers_full) break;
+      if (registers_full.refused) break;
       if (const auto at = hopeless.find(room.staging);
           at != hopeless.end() && room.depth >= at->second)
         continue;
@@ -178,12 +178,12 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
         }
         if (plan->smem_bytes > target.limits.smem_bytes && !binding) continue;
       }
-      if (!registers_full || last) {
+      if (!registers_full.refused || registers_full.in_loop || last) {
         attempt.MoveTo(diags);
         return DiagSink::Propagate();
       }
     }
-    if (!registers_full) break;  // no rings fit
+    if (!registers_full.refused) break;  // no rings fit
   }
   if (options.no_producer)
     *options.no_producer = {
