@@ -153,9 +153,8 @@ int64_t PeakOfLoops(const Function& fn, BlockId block) {
   for (OpId id : fn.blocks[block].ops)
     for (BlockId region : fn.ops[id].regions) {
       const std::vector<OpId>& ops = fn.blocks[region].ops;
-      const bool products = std::any_of(ops.begin(), ops.end(), [&](OpId inner) {
-        return fn.ops[inner].kind == OpKind::kMma;
-      });
+      const bool products = std::any_of(
+          ops.begin(), ops.end(), [&](OpId inner) { return fn.ops[inner].kind == OpKind::kMma; });
       most = std::max(most, IsLoop(fn.ops[id].kind) && products ? PeakRegisters(fn, region)
                                                                 : PeakOfLoops(fn, region));
     }
@@ -201,8 +200,8 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
     registers_full->refused = peak + std::max(tiles_leave, spare) > quota;
-    registers_full->in_loop = registers_full->refused && beside_held == 0 &&
-                              PeakOfLoops(out, op.regions[0]) == peak;
+    registers_full->in_loop =
+        registers_full->refused && beside_held == 0 && PeakOfLoops(out, op.regions[0]) == peak;
     if (registers_full->refused && options.need)
       *options.need = {peak + tiles_leave <= quota ? LowerNeed::What::kRegistersOfProducts
                                                    : LowerNeed::What::kRegisters,

@@ -31,13 +31,14 @@ struct Form {
 };
 constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
+constexpr int kLeastSlots = 2;  // of a ring; below, nothing overlaps
+
 // Shared memory: rings of so many slots beside stores of this kind, from what overlaps most to what
 // is smallest. Stores that drain are worth more than the deepest rings.
 // Rings around others have two slots, or as many as their nest wants, where the others stay as deep
 // as solved and keep three, or cannot have more without: what is loaded for a tile is released
 // behind its last product, and behind it in the load role stands all that the next tile reads. With
 // a slot free the role is at the next tile's loads while this one's last iterations run.
-constexpr int kLeastSlots = 2;  // below, nothing overlaps
 struct Room {
   int depth;
   SequentialOptions::Staging staging;
