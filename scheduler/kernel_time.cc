@@ -7,7 +7,6 @@
 #include <set>
 
 #include "ir/isa.h"
-#include "ir/lower/bring.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/row_threads.h"
 #include "ir/warp_check/rate.h"
@@ -93,18 +92,9 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 // time, however many slots there are.
 int64_t LeastBrought(const CutProgram& cut, const Extraction& extraction, const ir::Target& target,
                      std::optional<ir::LayoutPlan>* plan) {
-  // What engines bring as well, and in wide rows, threads do not: then no plan has to say so.
-  const auto may_be = [&](OpId id) {
-    const Op& op = cut.fn.ops[id];
-    if (op.kind != OpKind::kLoad) return false;
-    const ir::Type& tile = cut.fn.type(op.results[0]);
-    const bool narrow = tile.rank() == 2 && tile.shape[1] * ir::ByteSize(tile.dtype) <=
-                                                target.lowering.narrow_row_bytes;
-    return (narrow || cut.by_threads.count(id) > 0) && ir::MayBeBrought(cut.fn, op, target);
-  };
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
-      if (step.kind != StepKind::kOp || !may_be(step.op)) continue;
+      if (step.kind != StepKind::kOp || cut.by_threads.count(step.op) == 0) continue;
       if (!*plan) *plan = ir::MakePlan(cut.fn, target, 0, /*runs_ahead=*/true);
       const auto load = (*plan)->loads.find(step.op);
       if (load != (*plan)->loads.end() && load->second.threads)
