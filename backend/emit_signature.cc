@@ -121,6 +121,7 @@ TensorMapRecipe Emitter::RecipeOf(const ir::TensorMapInfo& info) const {
     recipe.strides_bytes.push_back(Expr::Const(info.panel * ir::ByteSize(d)));
   }
   recipe.box = info.box;
+  recipe.steps = info.steps;
   recipe.swizzle_bytes = info.swizzle_bytes;
   return recipe;
 }

@@ -347,7 +347,8 @@ class Emitter {
   void EmitStamp(const ir::Op& op);
   void EmitMbarWait(const ir::Op& op);
   void EmitPin(const ir::Op& op);
-  void EmitCodeFence();
+  void EmitCodeFence(const Regs& made);
+  Regs MadeUnder(const ir::Op& wait);
   void EmitTma(const ir::Op& op);
   Result<void> EmitAsync(const ir::Op& op);
 

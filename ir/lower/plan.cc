@@ -39,6 +39,7 @@ LayoutPlan LayoutPlanner::Run() {
       anchors_.push_back({op.results[0], plan_.dots[id].acc});
   }
   if (free && plan_.dots.empty()) ThreadsForFamilies();
+  InterleaveColumns();
   for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
   DecideLayouts();
   for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);
