@@ -219,6 +219,18 @@ void Emitter::EmitPin(const ir::Op& op) {
   Set(op.results[0], {CallPtx(b_, wide ? PtxInst::kPin64 : PtxInst::kPin32, {v})});
 }
 
+// ptxas moves arithmetic over barriers as it likes, but not over a branch. Each asks for a
+// number of its own: asked again for the same one, ptxas knows the answer.
+void Emitter::EmitCodeFence() {
+  llvm::BasicBlock* never = NewBlock("never");
+  llvm::BasicBlock* next = NewBlock("next");
+  b_.CreateCondBr(CallPtx(b_, PtxInst::kIsCta, {I32(-1 - code_fences_++)}), never, next);
+  b_.SetInsertPoint(never);
+  CallPtx(b_, PtxInst::kTrap, {});
+  b_.CreateUnreachable();
+  b_.SetInsertPoint(next);
+}
+
 // A copy of a box between a tensor and shared memory, or a reduction into the tensor.
 void Emitter::EmitTma(const ir::Op& op) {
   const bool load = op.kind == OpKind::kTmaLoad;
@@ -337,7 +349,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
     case OpKind::kMbarWait: EmitMbarWait(op); return Done();
     case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
     case OpKind::kPin: EmitPin(op); return Done();
-    case OpKind::kCodeFence: EmitCodeFence({}); return Done();
+    case OpKind::kCodeFence: EmitCodeFence(); return Done();
     case OpKind::kClusterRank:
       Set(op.results[0], {CallPtx(b_, PtxInst::kClusterRank, {})});
       return Done();

@@ -356,8 +356,6 @@ Result<void> Emitter::EmitMmaCommit() {
 // arrived comes out of the wait, what is still being read goes in.
 Result<void> Emitter::EmitMmaTied(const ir::Op& op) {
   const bool wait = op.kind == OpKind::kMmaWait;
-  if (wait)
-    if (const Regs made = MadeUnder(op); !made.empty()) EmitCodeFence(made);
   Regs tied, extra;
   std::string constraints;
   for (size_t i = 0; i < op.operands.size(); ++i) {

@@ -347,8 +347,7 @@ class Emitter {
   void EmitStamp(const ir::Op& op);
   void EmitMbarWait(const ir::Op& op);
   void EmitPin(const ir::Op& op);
-  void EmitCodeFence(const Regs& made);
-  Regs MadeUnder(const ir::Op& wait);
+  void EmitCodeFence();
   void EmitTma(const ir::Op& op);
   Result<void> EmitAsync(const ir::Op& op);
 

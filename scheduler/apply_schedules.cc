@@ -17,6 +17,7 @@
 #include "ir/queries.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/issue_together.h"
 #include "scheduler/most_turns.h"
 #include "scheduler/program_cut.h"
 
@@ -207,6 +208,7 @@ bool ApplySchedules(CutProgram& c) {
           },
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
+    const bool together = !c.given && IssueTogether(c.fn, loops[i], &schedule);
     std::string why;
     const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
     if (!plan) {
@@ -214,7 +216,8 @@ bool ApplySchedules(CutProgram& c) {
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    SettleDepartures(c, loops[i], *compute, *plan, &report);
+    if (!together) SettleDepartures(c, loops[i], *compute, *plan, &report);
+    if (together) report.notes.push_back("products in turns are issued back to back");
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (std::string few = TooFewTurns(c.fn, loops[i], plan->stages); !few.empty())
