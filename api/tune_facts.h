@@ -37,7 +37,7 @@ double StoredByThreads(const ir::Function& warps, const ir::Target& target);
 // and one role does it all.
 bool AwaitsCopies(const ir::Function& warps);
 
-// Do its innermost loops do more than copy and multiply?
+// Do its innermost loops do more than copy, multiply, and scale what was multiplied?
 bool DoesMore(const ir::Function& fn);
 
 // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
