@@ -182,6 +182,13 @@ OpId LongestIfBound(const Function& fn, const LoopReport& report,
   return last;
 }
 
+bool SameOrder(const ir::LoopPlan& a, const ir::LoopPlan& b) {
+  return std::equal(a.order.begin(), a.order.end(), b.order.begin(), b.order.end(),
+                    [](const ir::PlannedOp& x, const ir::PlannedOp& y) {
+                      return x.op == y.op && x.stage == y.stage;
+                    });
+}
+
 }  // namespace
 
 void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
@@ -242,10 +249,14 @@ bool ApplySchedules(CutProgram& c) {
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
     const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, report, schedule);
-    const bool together =
-        longest.valid() && IssueTogether(c.fn, loops[i], longest, &schedule);
     std::string why;
-    const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
+    std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
+    bool together = false;
+    if (plan && longest.valid() && IssueTogether(c.fn, loops[i], longest, &schedule)) {
+      std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loops[i], schedule, &why);
+      together = other && !SameOrder(*plan, *other);
+      if (together) plan = std::move(other);
+    }
     if (!plan) {
       if (refuse(why)) return false;
       continue;
