@@ -2,6 +2,7 @@
 #include "api/tune_facts.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/isa.h"
 #include "ir/layout.h"
@@ -157,15 +158,44 @@ bool AwaitsCopies(const ir::Function& warps) {
   return copies && products && roles <= 1;
 }
 
+namespace {
+// Of what is computed from products, what scales and adds them: as much in all tiles, and no
+// product waits for it.
+bool ScalesSums(const ir::Op& op, const std::set<ir::ValueId>& multiplied) {
+  const bool each = ir::Info(op.kind).elementwise() && op.kind != ir::OpKind::kExp2 &&
+                    op.kind != ir::OpKind::kExp;
+  const bool renames = op.kind == ir::OpKind::kBroadcast || op.kind == ir::OpKind::kReshape ||
+                       op.kind == ir::OpKind::kConstant;
+  return (each || renames) && multiplied.count(op.results[0]) == 0;
+}
+
+// Values of the block that products multiply, and what those are made of.
+std::set<ir::ValueId> MultipliedIn(const ir::Function& fn, ir::BlockId block) {
+  std::set<ir::ValueId> all;
+  const std::vector<ir::OpId>& ops = fn.blocks[block].ops;
+  for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+    const ir::Op& op = fn.ops[*it];
+    const bool dot = op.kind == ir::OpKind::kDot;
+    const bool feeds = std::any_of(op.results.begin(), op.results.end(),
+                                   [&](ir::ValueId v) { return all.count(v) > 0; });
+    if (dot) all.insert(op.operands.begin(), op.operands.begin() + 2);
+    if (feeds) all.insert(op.operands.begin(), op.operands.end());
+  }
+  return all;
+}
+}  // namespace
+
 bool DoesMore(const ir::Function& fn) {
   for (ir::OpId loop : scheduler::InnermostLoops(fn))
-    for (ir::BlockId region : fn.ops[loop].regions)
+    for (ir::BlockId region : fn.ops[loop].regions) {
+      const std::set<ir::ValueId> multiplied = MultipliedIn(fn, region);
       for (ir::OpId id : fn.blocks[region].ops)
-        if (const ir::Op& op = fn.ops[id]; op.kind != ir::OpKind::kDot &&
-                                           op.kind != ir::OpKind::kLoad &&
-                                           op.kind != ir::OpKind::kTranspose &&
-                                           !op.results.empty() && fn.type(op.results[0]).is_tile())
+        if (const ir::Op& op = fn.ops[id];
+            op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
+            op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
+            fn.type(op.results[0]).is_tile() && !ScalesSums(op, multiplied))
           return true;
+    }
   return false;
 }
 

@@ -43,7 +43,7 @@ bool AwaitsCopies(const ir::Function& warps);
 // warpgroup's, or one warpgroup makes them, whose quota is not known.
 bool FillsRegisters(const ir::Function& fn, const ir::Target& target);
 
-// Do its innermost loops do more than copy and multiply?
+// Do its innermost loops do more than copy, multiply, and scale what was multiplied?
 bool DoesMore(const ir::Function& fn);
 
 // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.

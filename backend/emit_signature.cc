@@ -5,9 +5,11 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/DIBuilder.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "backend/emitter.h"
+#include "backend/kept_constant.h"
 #include "ir/isa.h"
 #include "ir/lower/pressure.h"
 #include "support/check.h"
@@ -121,6 +123,7 @@ TensorMapRecipe Emitter::RecipeOf(const ir::TensorMapInfo& info) const {
     recipe.strides_bytes.push_back(Expr::Const(info.panel * ir::ByteSize(d)));
   }
   recipe.box = info.box;
+  recipe.steps = info.steps;
   recipe.swizzle_bytes = info.swizzle_bytes;
   return recipe;
 }
@@ -197,6 +200,18 @@ void Emitter::BuildSignature() {
   for (EntryParam& e : scalars) image_.params.push_back(std::move(e));
 }
 
+namespace {
+// Does one CTA have the SM, and has a thread few sums of products?
+bool HasRegistersToSpare(const ir::Function& fn) {
+  constexpr int64_t kFewSums = 64;  // of a product, in a thread
+  int64_t most = 0;
+  for (const ir::Op& op : fn.ops)
+    if (op.kind == ir::OpKind::kMma && fn.type(op.results[0]).layout.valid())
+      most = std::max(most, fn.layout(op.results[0]).regs());
+  return fn.launch.ctas_per_sm == 1 && most > 0 && most < kFewSums;
+}
+}  // namespace
+
 // The LLVM function, its launch bounds, shared memory and the scope of line numbers.
 void Emitter::Declare() {
   std::vector<llvm::Type*> types;
@@ -232,6 +247,7 @@ void Emitter::Declare() {
   const int64_t cluster = fn_.launch.cluster;
   if (cluster > 1) function_->addFnAttr("nvvm.cluster_dim", fmt::format("{},1,1", cluster));
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  if (HasRegistersToSpare(fn_)) function_->addFnAttr(kShowsConstants);
 
   auto md = [&](const char* text) { return llvm::MDString::get(context_, text); };
   auto number = [&](int64_t v) {

@@ -71,13 +71,15 @@ std::string ToJson(const KernelImage& image) {
   for (const auto& [name, value] : image.statics) statics[name] = value;
   if (!image.wide.empty()) out["wide"] = image.wide;
   Json& maps = out["tensor_maps"] = Json::array();
-  for (const TensorMapRecipe& m : image.tensor_maps)
+  for (const TensorMapRecipe& m : image.tensor_maps) {
     maps.push_back({{"tensor", m.tensor},
                     {"dtype", m.dtype},
                     {"dims", Texts(m.dims)},
                     {"strides_bytes", Texts(m.strides_bytes)},
                     {"box", m.box},
                     {"swizzle_bytes", m.swizzle_bytes}});
+    if (!m.steps.empty()) maps.back()["steps"] = m.steps;
+  }
   Json& params = out["params"] = Json::array();
   for (const EntryParam& p : image.params)
     params.push_back({{"kind", Spelling(p.kind)},

@@ -41,7 +41,8 @@ struct TensorMapRecipe {
   std::string dtype;                // element type of the map (may be a same-size stand-in)
   std::vector<Expr> dims;           // elements
   std::vector<Expr> strides_bytes;  // rank − 1 entries
-  std::vector<int64_t> box;         // elements
+  std::vector<int64_t> box;         // elements that a copy brings
+  std::vector<int64_t> steps;       // every so many of the tensor's along each dim; empty: all
   int swizzle_bytes = 0;            // 0, 32, 64, 128
 };
 

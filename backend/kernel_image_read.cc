@@ -2,6 +2,7 @@
 // reason that names the field.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -22,6 +23,7 @@ class Reader {
     if (!object_.is_object()) Fail("", "is not an object");
   }
   bool ok() const { return why_->empty(); }
+  bool Has(const char* key) const { return object_.is_object() && object_.contains(key); }
 
   void Read(const char* key, std::string* out) {
     if (const Json* j = Find(key)) {
@@ -174,6 +176,7 @@ void Fields(Reader& r, TensorMapRecipe* recipe) {
   r.Read("strides_bytes", &recipe->strides_bytes);
   r.Read("box", &recipe->box);
   r.Read("swizzle_bytes", &recipe->swizzle_bytes);
+  if (r.Has("steps")) r.Read("steps", &recipe->steps);
 }
 
 void Fields(Reader& r, EntryParam* param) {
@@ -270,6 +273,11 @@ std::string Dangling(const KernelImage& image) {
       return "the tensor map of `" + m.tensor + "` has " + std::to_string(m.dims.size()) +
              " dims, " + std::to_string(m.strides_bytes.size()) + " strides and a box of " +
              std::to_string(m.box.size());
+    const bool steps = std::all_of(m.steps.begin(), m.steps.end(),
+                                   [](int64_t step) { return step >= 1 && step <= 8; });
+    if (!steps || (!m.steps.empty() && m.steps.size() != m.box.size()))
+      return "the tensor map of `" + m.tensor + "` has a box of " + std::to_string(m.box.size()) +
+             " dims and " + std::to_string(m.steps.size()) + " steps of 1 to 8";
   }
   for (const EntryParam& p : image.params) {
     if (p.kind == EntryParam::Kind::kTensorPointer && !tensors.count(p.name))

@@ -96,13 +96,15 @@ struct WhereFact {
 // Warp level: one CUtensorMap. `dims` lists tensor dims innermost first; box in elements. With
 // `panel` the innermost dim is cut into panels of so many elements, which are one more dim of the
 // map, its outermost: one copy brings all panels of a tile. The box then has that extent, too;
-// coordinates are those of the tensor, the innermost a multiple of `panel`.
+// coordinates are those of the tensor, the innermost a multiple of `panel`. `steps`: along each dim
+// the box has every so many elements; empty: all of them.
 struct TensorMapInfo {
   ValueId tensor;
   std::vector<int> dims;
   std::vector<int64_t> box;
   int swizzle_bytes = 0;
   int64_t panel = 0;
+  std::vector<int64_t> steps;
   bool operator==(const TensorMapInfo&) const = default;
 };
 

@@ -228,20 +228,37 @@ Layout PermuteLayout(const Layout& layout, const std::vector<int64_t>& perm) {
   return Canonical(out);
 }
 
-std::optional<Layout> FoursOf(const Layout& pairs) {
+namespace {
+// Digits of registers: two columns, two rows, blocks of eight columns, an even number of them.
+bool HoldsPairs(const Layout& layout) {
   constexpr int64_t kQuad = 4, kRowsApart = 8;
-  const int column = pairs.rank - 1;
-  if (pairs.rank != 2 || pairs.thread.empty() || pairs.reg.size() < 3) return std::nullopt;
+  const int column = layout.rank - 1;
+  if (layout.rank != 2 || layout.thread.empty() || layout.reg.size() < 3) return false;
+  const LayoutDigit& blocks = layout.reg[2];
+  return layout.thread[0] == LayoutDigit{kQuad, column, 2} &&
+         layout.reg[0] == LayoutDigit{2, column, 1} &&
+         layout.reg[1] == LayoutDigit{2, 0, kRowsApart} && blocks.dim == column &&
+         blocks.stride == 8 && blocks.extent % 2 == 0;
+}
+}  // namespace
+
+std::optional<Layout> FoursOf(const Layout& pairs) {
+  if (!HoldsPairs(pairs)) return std::nullopt;
   Layout out = pairs;
-  LayoutDigit &lanes = out.thread[0], &pair = out.reg[0];
-  if (lanes != LayoutDigit{kQuad, column, 2} || pair != LayoutDigit{2, column, 1} ||
-      out.reg[1] != LayoutDigit{2, 0, kRowsApart})
-    return std::nullopt;
-  LayoutDigit& blocks = out.reg[2];
-  if (blocks.dim != column || blocks.stride != 8 || blocks.extent % 2 != 0) return std::nullopt;
-  lanes.stride = 4;
-  pair.extent = 4;
-  blocks = {blocks.extent / 2, column, 16};
+  out.thread[0].stride = 4;
+  out.reg[0].extent = 4;
+  out.reg[2] = {out.reg[2].extent / 2, out.rank - 1, 16};
+  return Canonical(out);
+}
+
+std::optional<Layout> InterleavedColumns(const Layout& pairs) {
+  if (!HoldsPairs(pairs)) return std::nullopt;
+  Layout out = pairs;
+  const int column = out.rank - 1;
+  out.thread[0].stride = 4;
+  out.reg[0].stride = 2;
+  out.reg[2] = {out.reg[2].extent / 2, column, 16};
+  out.reg.insert(out.reg.begin() + 3, {2, column, 1});
   return Canonical(out);
 }
 

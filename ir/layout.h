@@ -102,6 +102,10 @@ std::optional<std::vector<int>> RegisterMap(const Layout& from, const Layout& to
 // operands. nullopt: `pairs` is no such layout, or its columns are no sixteens.
 std::optional<Layout> FoursOf(const Layout& pairs);
 
+// The same columns interleaved: of n, that of number c is 2c, or 2(c − n/2) + 1 from n/2 on, so
+// that a thread has the columns that it has in FoursOf. nullopt: as there.
+std::optional<Layout> InterleavedColumns(const Layout& pairs);
+
 // The first `width` columns of a layout whose registers alone tell panels of that width apart.
 Layout ColumnsLayout(const Layout& layout, int64_t width);
 // The same for columns [first, first + width) of `from`, width being `to`'s last extent: threads

@@ -231,6 +231,10 @@ struct Parser : TextReader {
       TRY_VOID(Expect("="));
       TRY(m.panel, IntIn("panel", 1, 256));
     }
+    if (Eat("steps")) {
+      TRY_VOID(Expect("="));
+      TRY(m.steps, Ints("a step"));
+    }
     fn.launch.maps.push_back(std::move(m));
     return Done();
   }

@@ -206,6 +206,7 @@ void Fields(IO& io, LoadRecord& r) {
   io("rows", r.load.row_dim);
   io("columns", r.load.col_dim);
   io("half", r.load.half);
+  io("every", r.load.every);
   io("multicast", r.multicast);
 }
 template <class IO>

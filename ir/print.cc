@@ -168,9 +168,11 @@ struct Printer {
           fn.launch.cluster > 1 ? fmt::format(" cluster={}", fn.launch.cluster) : "",
           ToText(fn.launch.grid));
     for (const TensorMapInfo& m : fn.launch.maps)
-      out += fmt::format("  map {} dims=[{}] box=[{}] swizzle={}{}\n", Name(m.tensor),
-                         fmt::join(m.dims, ", "), fmt::join(m.box, ", "), m.swizzle_bytes,
-                         m.panel ? fmt::format(" panel={}", m.panel) : "");
+      out += fmt::format(
+          "  map {} dims=[{}] box=[{}] swizzle={}{}{}\n", Name(m.tensor), fmt::join(m.dims, ", "),
+          fmt::join(m.box, ", "), m.swizzle_bytes,
+          m.panel ? fmt::format(" panel={}", m.panel) : "",
+          m.steps.empty() ? "" : fmt::format(" steps=[{}]", fmt::join(m.steps, ", ")));
   }
 
   void PrintFunction() {

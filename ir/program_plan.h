@@ -80,6 +80,9 @@ struct LoadPlan {
   int col_dim = -1;
   // Each CTA of a pair has one half of the tile, along this dim (−1: all of it).
   int half = -1;
+  // Rows come in so many parts, of which each has every so many of them: 0, 2, 4 … in front of 1,
+  // 3, 5 …
+  int64_t every = 1;
   // Threads of the load role bring it into a ring, by loads and stores: no engine copies such rows.
   bool threads = false;
   Type Own(Type tile) const {  // what one CTA has of it

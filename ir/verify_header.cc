@@ -56,6 +56,14 @@ bool Verifier::CheckMap(size_t index) {
   for (int64_t b : m.box)
     if (b < 1 || b > 256)
       return FailHeader(p->at, fmt::format("{} has a box extent of {}", which, b));
+  if (!m.steps.empty() && m.steps.size() != m.box.size())
+    return FailHeader(p->at, fmt::format("{} has {} box extents and {} steps", which, m.box.size(),
+                                         m.steps.size()));
+  constexpr int64_t kMostStep = 8, kMostBox = 256;  // of a tensor map
+  for (size_t i = 0; i < m.steps.size(); ++i)
+    if (m.steps[i] < 1 || m.steps[i] > (i == 0 ? 1 : kMostStep) || m.steps[i] * m.box[i] > kMostBox)
+      return FailHeader(p->at, fmt::format("{} takes every {} of {} elements along dim {}", which,
+                                           m.steps[i], m.box[i], i));
   if (m.panel) {
     const Expr& extent = p->dims[static_cast<size_t>(m.dims[0])];
     if (m.box[0] != m.panel || !extent.is_const() || extent.value < m.panel)

@@ -98,8 +98,11 @@ int64_t Verifier::WarpsBeside(const Op& op, int warpgroups, WgSplit split) {
     const int64_t own = split == WgSplit::kN ? n / warpgroups : n;
     if (shares && (own % (8 * across) != 0 || (split == WgSplit::kN && n % warpgroups != 0)))
       return 0;
-    if (SameMapping(fn_.layouts[acc.layout],
-                    AccumulatorOf(unit, a.dtype, m, n, warpgroups, split, across)))
+    const Layout sums = AccumulatorOf(unit, a.dtype, m, n, warpgroups, split, across);
+    if (SameMapping(fn_.layouts[acc.layout], sums)) return across;
+    // Of rows of b that come every second one.
+    const std::optional<Layout> other = InterleavedColumns(sums);
+    if (across == 1 && split != WgSplit::kN && other && SameMapping(fn_.layouts[acc.layout], *other))
       return across;
   }
   return 0;

@@ -27,7 +27,7 @@ constexpr std::ptrdiff_t kSpareWork = 2;
 
 // A tensor map by numbers of its description: all of them, each kind as many as its count says.
 struct LoadedKernel::KeptMap {
-  // Dtype, base, swizzle, rank; dims, strides, boxes of up to five.
+  // Dtype, base, swizzle, rank; dims, strides, boxes (and their steps) of up to five.
   std::array<uint64_t, 4 + 5 + 4 + 5> of = {};
   TensorMap map;
 };
@@ -89,6 +89,8 @@ Result<TensorMap> LoadedKernel::MapFor(const TensorMapDesc& d, DiagSink& diags) 
   std::copy(d.dims.begin(), d.dims.end(), &of[4]);
   std::copy(d.strides_bytes.begin(), d.strides_bytes.end(), &of[9]);
   std::copy(d.box.begin(), d.box.end(), &of[13]);
+  for (size_t i = 0; i < d.element_strides.size() && i < 5; ++i)
+    of[13 + i] |= uint64_t{d.element_strides[i]} << 32;
   uint64_t hash = 0;
   for (const uint64_t v : of) {
     hash = (hash ^ v) * 0xff51afd7ed558ccd;

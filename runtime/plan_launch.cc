@@ -153,7 +153,8 @@ class Planner {
     desc.base = v.data;
     desc.swizzle_bytes = r.swizzle_bytes;
     desc.l2_promotion_bytes = kTmaPromotion;
-    for (int64_t b : r.box) desc.box.push_back(static_cast<uint32_t>(b));
+    desc.box = BoxOf(r);
+    desc.element_strides.assign(r.steps.begin(), r.steps.end());
     if (r.dims.empty() || r.dims.size() > 5)
       TmaError(r.tensor, fmt::format("{} dims, 1 to 5 fit", r.dims.size()));
     for (size_t i = 0; i < r.dims.size(); ++i) {
@@ -175,9 +176,9 @@ class Planner {
       desc.strides_bytes.push_back(empty ? 16 * static_cast<uint64_t>(bytes)
                                          : static_cast<uint64_t>(s));
     }
-    for (size_t i = 0; i < r.box.size(); ++i)
-      if (r.box[i] < 1 || r.box[i] > 256)
-        TmaError(r.tensor, fmt::format("box extent {} is {}, 1 to 256 fit", i, r.box[i]));
+    for (size_t i = 0; i < desc.box.size(); ++i)
+      if (desc.box[i] < 1 || desc.box[i] > 256)
+        TmaError(r.tensor, fmt::format("box extent {} is {}, 1 to 256 fit", i, desc.box[i]));
     if (!empty && v.data % 16 != 0)
       TmaError(r.tensor, fmt::format("it starts at {:#x}, not at a multiple of 16", v.data));
     plan_.maps.push_back(std::move(desc));

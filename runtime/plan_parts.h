@@ -38,6 +38,13 @@ inline bool LiesDense(const backend::TensorArg& arg, int64_t last_extent, int64_
   return arg.strided_any || last_extent <= 1 || last_step == 1;
 }
 
+// The box as the driver wants it: what a copy steps over counts.
+inline std::vector<uint32_t> BoxOf(const backend::TensorMapRecipe& recipe) {
+  std::vector<uint32_t> box(recipe.box.begin(), recipe.box.end());
+  for (size_t i = 0; i < recipe.steps.size(); ++i) box[i] *= static_cast<uint32_t>(recipe.steps[i]);
+  return box;
+}
+
 // `value` as an argument of type `dtype`; false if it is none.
 bool PackScalar(const ScalarValue& value, std::string_view dtype, KernelArg* arg);
 

@@ -54,7 +54,7 @@ QuickPlanner::QuickPlanner(const KernelImage& image) : image_(image) {
     for (const Expr& e : r.strides_bytes) map.strides.push_back(Compile(e));
     usable_ = usable_ && map.place >= 0;
     usable_ = usable_ && !r.dims.empty() && r.dims.size() <= 5;
-    for (const int64_t b : r.box) usable_ = usable_ && b >= 1 && b <= kMaxTmaBox;
+    for (const uint32_t b : BoxOf(r)) usable_ = usable_ && b >= 1 && b <= kMaxTmaBox;
     maps_.push_back(std::move(map));
   }
   for (const EntryParam& p : image.params) {
@@ -249,7 +249,8 @@ bool QuickPlanner::PlanMap(const Map& map, const backend::TensorMapRecipe& recip
   desc->base = data_[place];
   desc->swizzle_bytes = recipe.swizzle_bytes;
   desc->l2_promotion_bytes = kTmaPromotion;
-  desc->box.assign(recipe.box.begin(), recipe.box.end());
+  desc->box = BoxOf(recipe);
+  desc->element_strides.assign(recipe.steps.begin(), recipe.steps.end());
   desc->dims.reserve(map.dims.size());
   desc->strides_bytes.reserve(map.strides.size());
   for (const Code dim : map.dims) {

@@ -22,7 +22,7 @@
 namespace tilec::ir {
 
 int Emitter::MapFor(const Op& op, const Box& box) {
-  const auto& [row_dim, col_dim, rows, cols, swizzle, panels] = box;
+  const auto& [row_dim, col_dim, rows, cols, swizzle, panels, every] = box;
   const std::string& modes = op.s("modes");
   const bool folded = modes.find('f') != std::string::npos;
   const int rank = static_cast<int>(modes.size());
@@ -39,6 +39,10 @@ int Emitter::MapFor(const Op& op, const Box& box) {
                                                                      : 1);
   }
   if (panels > 1) map.box.push_back(panels);
+  if (every > 1) {
+    map.steps.assign(map.box.size(), 1);
+    map.steps[static_cast<size_t>(rank - 1 - row_dim)] = every;
+  }
   auto& maps = out_.launch.maps;
   const auto it = std::find(maps.begin(), maps.end(), map);
   if (it != maps.end()) return static_cast<int>(it - maps.begin());
@@ -78,7 +82,7 @@ int64_t Emitter::ColumnsOfACopy(OpId id, int64_t col) const {
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
   const size_t rank = op.s("modes").size(), dim = static_cast<size_t>(load.col_dim);
   if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
-      p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || dim + 1 != rank)
+      load.every > 1 || p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || dim + 1 != rank)
     return panel;
   const Expr& extent = in_.param(op.operands[0])->dims[dim];
   if (!extent.is_const() || AlignOf(in_, op.operands[1 + dim]) % panel) return panel;
@@ -89,7 +93,7 @@ int64_t Emitter::ColumnsOfACopy(OpId id, int64_t col) const {
   return std::clamp(extent.value / panel * panel - *start - col, panel, most);
 }
 
-// Corners of a load's boxes, column panels outside, rows inside.
+// Corners of a load's boxes, column panels outside, rows inside, in parts of every so many.
 std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
   const Op& op = in_.ops[id];
   b_.SetSpan(op.at);
@@ -102,7 +106,8 @@ std::vector<std::vector<ValueId>> Emitter::CoordsOf(OpId id) {
       if (p_.multicast.count(id))
         below = b_.Binary(OpKind::kMul, cluster_rank_,
                           b_.Int(std::min(kBoxRows, type.shape[0] - row) / p_.cluster));
-      out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row, col, below));
+      for (int64_t part = 0; part < load.every; ++part)
+        out.push_back(BoxCoords(op, load.row_dim, load.col_dim, row + part, col, below));
       if (load.half < 0) continue;
       const auto dim = static_cast<size_t>(load.half == 0 ? load.row_dim : load.col_dim);
       ValueId& at = out.back()[op.s("modes").size() - 1 - dim];
@@ -122,12 +127,13 @@ void Emitter::Boxes(OpId id, ValueId mbar, ValueId slot, Builder& inner,
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   const bool shared = p_.multicast.count(id) > 0;
   size_t box = 0;
+  const int64_t step = load.every > 1 ? type.shape[0] / load.every : kBoxRows;
   for (int64_t col = 0; col < type.shape[1]; col += ColumnsOfACopy(id, col))
-    for (int64_t row = 0; row < type.shape[0]; row += kBoxRows, ++box) {
-      const int64_t rows = std::min(kBoxRows, type.shape[0] - row) / (shared ? p_.cluster : 1);
-      const int map =
-          MapFor(op, {load.row_dim, load.col_dim, rows, load.smem.panel_cols,
-                      load.smem.swizzle_bytes, ColumnsOfACopy(id, col) / load.smem.panel_cols});
+    for (int64_t row = 0; row < type.shape[0]; row += step, ++box) {
+      const int64_t rows = std::min(step, type.shape[0] - row) / (shared ? p_.cluster : 1);
+      const int map = MapFor(
+          op, {load.row_dim, load.col_dim, rows, load.smem.panel_cols, load.smem.swizzle_bytes,
+               ColumnsOfACopy(id, col) / load.smem.panel_cols, load.every});
       std::vector<ValueId> operands = {LoadBuffer(id), mbar};
       operands.insert(operands.end(), coords[box].begin(), coords[box].end());
       if (slot.valid()) operands.push_back(slot);

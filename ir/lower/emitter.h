@@ -270,6 +270,7 @@ class Emitter {
     int64_t rows, cols;
     int swizzle;
     int64_t panels = 1;
+    int64_t every = 1;  // so many of the tensor's rows
   };
   int MapFor(const Op& op, const Box& box);
 

@@ -1,7 +1,7 @@
 // Who takes the decisions of plan.h for one function: products first, for they want layouts; then
 // the layouts of all tiles; then how memory is accessed that holds them so.
-// Included by the files that define it: plan.cc, plan_products.cc, plan_layouts.cc,
-// plan_accesses.cc.
+// Included by the files that define it: plan.cc, plan_products.cc, interleave_columns.cc,
+// plan_layouts.cc, plan_accesses.cc.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -45,6 +45,11 @@ class LayoutPlanner {
   void PlanRegisterOperand(DotPlan& dot);
   bool StoredToTensorMemory(const DotPlan& dot) const;
 
+  // interleave_columns.cc
+  void InterleaveColumns();
+  std::optional<OpId> RowsOfColumns(OpId id) const;
+  bool ReadAsRightOf(ValueId v, const std::set<OpId>& products) const;
+
   // plan_layouts.cc
   void ThreadsForFamilies();
   void DecideLayouts();
@@ -77,6 +82,7 @@ class LayoutPlanner {
   std::vector<std::pair<ValueId, Layout>> anchors_, wanted_;  // wanted: where nothing else decides
   std::set<ValueId> operand_classes_;                         // operands that lie so
   std::map<OpId, BufferNeed> needs_;
+  std::set<OpId> interleaved_;  // loads whose even rows come in front of the odd ones
 };
 
 }  // namespace tilec::ir

@@ -63,7 +63,8 @@ bool MadeOfLoads(const Function& fn, ValueId v, BlockId turn) {
 bool BecomesLeft(MatrixUnit unit, const Type& tile, const Layout& held, int warpgroups,
                  WgSplit split) {
   const std::optional<Layout> left = LeftInRegisters(unit, tile, warpgroups, split);
-  return left && (held == *left || ExchangedInQuads(tile, held, *left));
+  return left && (held == *left || ExchangedInQuads(tile, held, *left) ||
+                  (ByteSize(tile.dtype) == 1 && RegisterMap(held, *left, tile.shape)));
 }
 
 bool BufferNeed::Merge(const BufferNeed& other) {

@@ -13,6 +13,18 @@
 
 namespace tilec::ir {
 
+namespace {
+// A product that makes its sum of no tile: zeros that several products begin with tie none of them.
+bool BeginsFromZero(const Function& fn, const LayoutPlan& plan, OpId id) {
+  const Op& op = fn.ops[id];
+  if (op.kind != OpKind::kDot) return false;
+  const Op* sum = fn.def(op.operands[2]);
+  const DotPlan& dot = plan.dots.at(id);
+  return sum && sum->kind == OpKind::kConstant && sum->number("value") == 0 &&
+         dot.unit != MatrixUnit::kNone && dot.promote == 0;
+}
+}  // namespace
+
 LayoutPlanner::LayoutPlanner(const Function& fn, const Target& target, int warpgroups,
                              bool runs_ahead)
     : fn_(fn),
@@ -33,12 +45,14 @@ LayoutPlan LayoutPlanner::Run() {
   needed_.clear();  // the operands' plans are known now
   for (OpId id : order_) {
     const Op& op = fn_.ops[id];
-    classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
+    if (!BeginsFromZero(fn_, plan_, id))
+      classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
     if (op.kind == OpKind::kDot && plan_.dots[id].unit != MatrixUnit::kNone &&
         Squeezed(fn_.type(op.results[0]).shape).size() == 2)
       anchors_.push_back({op.results[0], plan_.dots[id].acc});
   }
   if (free && plan_.dots.empty()) ThreadsForFamilies();
+  InterleaveColumns();
   for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
   DecideLayouts();
   for (auto& [id, dot] : plan_.dots) PlanRegisterOperand(dot);

@@ -61,6 +61,7 @@ void LayoutPlanner::PlanLoad(OpId id) {
     load.buffer = load.tma = true;
     access = row->tile, load.chunk = row->bytes, load.smem = RowLayout(type);
   }
+  if (interleaved_.count(id)) load.every = 2;
   if (load.tma && !load.threads) load.row_dim = access->row_dim, load.col_dim = access->col_dim;
   plan_.loads[id] = load;
 }

@@ -184,7 +184,7 @@ bool ProgramPlanner::CanShare(OpId id) const {
   // A slot that all CTAs fill is released to all of them; commits are told to one.
   if (InTensorMemory(target_.matrix_unit.kind)) return false;
   const LoadPlan& load = tiles_.loads.at(id);
-  if (load.threads) return false;
+  if (load.threads || load.every > 1) return false;
   const Type& type = in_.type(in_.ops[id].results[0]);
   const int64_t pitch = load.smem.panel_cols * ByteSize(type.dtype);
   for (int64_t row = 0; row < type.shape[0]; row += kBoxRows) {

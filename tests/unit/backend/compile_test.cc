@@ -141,7 +141,7 @@ TEST(Image, JsonRoundTrip) {
   AddKernel(k, {"M", "N"});
   ASSERT_TRUE(k.Build());
   KernelImage image = k.image();
-  image.tensor_maps.push_back({"A", "bf16", {Expr::Name("N")}, {}, {64}, 128});
+  image.tensor_maps.push_back({"A", "bf16", {Expr::Name("N")}, {}, {64}, {}, 128});
   image.facts.push_back({*ParseExpr("M % 8 == 0"), "M % 8 == 0"});
   image.statics["BM"] = -64;
   const std::string text = ToJson(image);

@@ -73,6 +73,26 @@ TEST(Layout, AccumulatorSplits) {
   EXPECT_EQ(AccumulatorLayout(64, 32, 2, WgSplit::kN).Coord(128, 0), (Coord{0, 16}));
 }
 
+TEST(Layout, InterleavedColumnsAreFoursOfTheirThread) {
+  for (int64_t n : {32, 64, 96, 224}) {
+    const Layout pairs = AccumulatorLayout(128, n, 2, WgSplit::kM);
+    const std::optional<Layout> other = InterleavedColumns(pairs), fours = FoursOf(pairs);
+    ASSERT_TRUE(other && fours);
+    ExpectCovers(*other, {128, n});
+    EXPECT_TRUE(RegisterMap(*other, *fours, {128, n})) << n;
+    EXPECT_FALSE(RegisterMap(pairs, *fours, {128, n})) << n;
+    // Column c of the instruction's is 2c, or an odd one behind n / 2.
+    for (int64_t t : {0, 1, 2, 3, 37})
+      for (int64_t r = 0; r < pairs.regs(); ++r) {
+        Coord want = pairs.Coord(t, r);
+        want[1] = want[1] < n / 2 ? 2 * want[1] : 2 * (want[1] - n / 2) + 1;
+        ASSERT_EQ(other->Coord(t, r), want) << t << " " << r;
+      }
+  }
+  EXPECT_FALSE(InterleavedColumns(AccumulatorLayout(64, 40, 1, WgSplit::kM)));  // not sixteens
+  EXPECT_FALSE(InterleavedColumns(BlockedLayout({64, 32}, 4, 128)));
+}
+
 TEST(Layout, BlockedCoversAnyShape) {
   std::mt19937 rng(7);
   for (int trial = 0; trial < 200; ++trial) {

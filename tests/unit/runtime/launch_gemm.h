@@ -30,7 +30,7 @@ inline KernelImage Gemm() {
                {"C", "bf16", Direction::kOut, {E("M"), E("N")}, false}};
   k.scalars = {{"scale", "f32"}};
   k.statics = {{"BM", 128}};
-  k.tensor_maps = {{"A", "bf16", {E("K"), E("M")}, {E("A.stride0 * 2")}, {64, 128}, 128}};
+  k.tensor_maps = {{"A", "bf16", {E("K"), E("M")}, {E("A.stride0 * 2")}, {64, 128}, {}, 128}};
   k.params = {{EntryParam::Kind::kTensorMap, "", 0, {}, ""},
               {EntryParam::Kind::kTensorPointer, "C", -1, {}, ""},
               {EntryParam::Kind::kInt, "", -1, E("C.stride0"), ""},
