@@ -16,6 +16,7 @@
 #include "scheduler/extract.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
+#include "scheduler/row_bytes.h"
 
 namespace tilec::scheduler {
 
@@ -371,31 +372,8 @@ class Outside {
   std::vector<double> used_;  // cycles of each unit
   bool waiting_ = false;      // for loads, in the order of the program
   int64_t cluster_ = 1;
-  bool in_turn_ = false;  // of a loop
+  bool in_turn_ = false;      // of a loop
 };
-
-// What comes from memory, or goes there, of rows that are read again: what `together` CTAs have
-// read is in the L2 still, if it holds that. (H200, layernorm 2010x128607 by one CTA a row, 68 MB
-// at a time, 805 us, by two 625; rmsnorm 7532x55337, 29 MB, 654 and 750.)
-double FarBytes(const ir::WorkCount& work, const ir::Target& target, int64_t together) {
-  constexpr double kOthers = 0.35;  // of an L2: what is written, and vectors
-  const auto instances = static_cast<double>(std::max<int64_t>(1, work.instances));
-  const double share = std::min(1.0, static_cast<double>(together) / instances);
-  const double held = share * (work.least_bytes - work.stored_bytes);
-  const bool holds = held <= (1 - kOthers) * static_cast<double>(target.limits.l2_bytes);
-  return holds ? std::min(work.least_bytes, work.far_bytes) : work.far_bytes;
-}
-
-// Rows that no engine brings: all that is read, weights of each row as well, passes an SM's first
-// cache. (H200, norms of 55337 to 192277 columns in five forms: 6.2 to 6.6 TB/s.)
-bool ByThreads(const Function& fn) {
-  return std::any_of(fn.ops.begin(), fn.ops.end(),
-                     [&](const Op& op) { return ir::BeginsAnywhere(fn, op); });
-}
-double NearBytes(const ir::WorkCount& work) {
-  constexpr double kNearer = 1.48;  // of what the memory brings
-  return (work.loaded_bytes + work.stored_bytes) / kNearer;
-}
 
 }  // namespace
 
@@ -562,11 +540,11 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double whole = std::min(rounds, std::floor(full)), rest = full - std::floor(full);
   // CTAs side by side share an SM's units: the last of them have more of those for themselves.
   const double beside_last = std::ceil(rest * beside - 1e-9);
-  const double last_round = shape.in_order
-                                ? std::max(time.cycles_per_cta, beside_last * tiles * busy) / tiles
-                                : per_round;
-  time.compute_ms =
-      (per_round * whole * slower(1) + last_round * (rounds - whole) * slower(rest)) / khz;
+  const double last_round =
+      shape.in_order ? std::max(time.cycles_per_cta, beside_last * tiles * busy) / tiles
+                     : per_round;
+  time.compute_ms = (per_round * whole * slower(1) + last_round * (rounds - whole) * slower(rest)) /
+                    khz;
   // Where tiles take unequally long they come longest first: no SM waits for a last wave, and none
   // is done before the longest is.
   time.uneven = longest > 1.05 * steady;
@@ -585,8 +563,9 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double awake = shape.in_order ? std::min(1.0, rest * beside) : rest;  // of the SMs
   const double fewer = rest / (1 - model.fewer_share * (1 - awake));  // of a round of all SMs
   const double bytes = work.least_bytes + (shape.written - 1) * work.stored_bytes;
-  const double moved = ms_of_byte * (rows ? FarBytes(work, target, sms * time.per_sm) : bytes);
-  const double near = rows && ByThreads(fn) ? ms_of_byte * NearBytes(work) : 0;
+  const double far = FarBytes(work, target, sms * time.per_sm);
+  const double moved = ms_of_byte * (rows ? far : bytes);
+  const double near = rows ? ms_of_byte * NearBytes(fn, work, far) : 0;
   const double asked = std::max(near, moved + (rows ? 0 : ms_of_byte * model.asked_share * again));
   time.memory_ms = asked * (whole + fewer) / full;
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
