@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -457,7 +458,10 @@ class Search {
       DiagSink quiet;
       const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
       if (!clean.ok()) return;
-      if (const auto slide = ir::SlideOf(clean->fn)) standard_slide_ = slide->tile;
+      // Of a row that is one tile no turns are faster. (Layernorm of 140 x 28733 in sixteen parts
+      // by four CTAs 29.3 us, as one tile 17.5; rmsnorm of 264 x 30001 26.6 and 15.7.)
+      const auto slide = ir::SlideOf(clean->fn);
+      standard_slide_ = slide ? slide->tile : std::numeric_limits<int64_t>::max();
     });
     return standard_slide_;
   }

@@ -226,7 +226,8 @@ class Forms::Kept {
           (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
       const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
-      const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||
+      // Where rows are read again a part of one may stay in the L2 meanwhile, or in the CTA.
+      const bool idle = tiles.loops || 2 * whole.ctas <= room || whole.longest_binds ||
                         (whole.ctas > room && fuller <= static_cast<double>(2 * room));
       const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
       if (!target_.Has("clusters") || !idle) return;
