@@ -206,8 +206,8 @@ void LoopPlanner::Shift() {
 // A load that a role reads in several iterations comes once for each of them: through a slot of its
 // ring and from memory again (a product with the sums of its operands' squares, 128 x 128 x 64,
 // brought 48 KB an iteration where it reads 32). What is no product and can run in the iteration
-// that reads the load first does, at its end, as a whole; what it makes crosses in the load's place,
-// if it is no more.
+// that reads the load first does, at its end, as a whole; what it makes crosses in the load's
+// place, if it is no more.
 void LoopPlanner::ReadLoadsInOneTurn(int role) {
   const auto bytes = [&](ValueId v) {
     return fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
@@ -239,8 +239,9 @@ void LoopPlanner::ReadLoadsInOneTurn(int role) {
       std::vector<Read> reads;
       for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
       for (const Read& r : reads)
-        possible = possible && (ops.count(r.from) > 0 ||
-                                places_.at(id).stage - by - places_.at(r.from).stage >= -r.distance);
+        possible =
+            possible && (ops.count(r.from) > 0 ||
+                         places_.at(id).stage - by - places_.at(r.from).stage >= -r.distance);
     }
     std::set<OpId> crosses;
     for (const Read& r : ReadsOf(role))

@@ -196,9 +196,9 @@ Result<> Emitter::Op_(OpId id) {
   }
 }
 
-// A place along the grid's first range, of n steps, a multiple of a cluster's CTAs, and what is left
-// for other ranges: counted in clusters, so that its CTAs have the rest in common by the text of the
-// program. They share copies in loops only if they see that they run equally often.
+// A place along the grid's first range, of n steps, a multiple of a cluster's CTAs, and what is
+// left for other ranges: counted in clusters, so that its CTAs have the rest in common by the text
+// of the program. They share copies in loops only if they see that they run equally often.
 std::pair<ValueId, ValueId> Emitter::OfCluster(ValueId number, ValueId n, int64_t ctas) {
   const ValueId cluster = b_.Binary(OpKind::kDiv, number, b_.Int(ctas));
   const ValueId rank = b_.Binary(OpKind::kMod, number, b_.Int(ctas));

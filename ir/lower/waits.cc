@@ -100,14 +100,12 @@ bool OfTiles(const Function& fn, ValueId v, BlockId body) {
 bool OfLoads(const Function& fn, ValueId v) {
   const Op* op = fn.def(v);
   if (!op) return false;
-  return op->kind == OpKind::kLoad ||
-         std::any_of(op->operands.begin(), op->operands.end(),
-                     [&](ValueId from) { return OfLoads(fn, from); });
+  return op->kind == OpKind::kLoad || std::any_of(op->operands.begin(), op->operands.end(),
+                                                  [&](ValueId from) { return OfLoads(fn, from); });
 }
 
 bool LengthIsLoaded(const Function& fn, const Op& op) {
-  return op.kind == OpKind::kFor &&
-         (OfLoads(fn, op.operands[0]) || OfLoads(fn, op.operands[1]));
+  return op.kind == OpKind::kFor && (OfLoads(fn, op.operands[0]) || OfLoads(fn, op.operands[1]));
 }
 
 // Do copies of what a loop's iteration loads take longer than its products?

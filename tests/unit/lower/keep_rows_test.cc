@@ -26,6 +26,18 @@ TEST(KeepRows, RowsStayInSharedMemoryAndEveryBitIsKept) {
   ExpectSame(before, after, 21, 3000);
 }
 
+// Their copies stand in front of what threads load, here the numbers of rows: what is made of that
+// is waited for, and copies need not wait with it. Gathered rows need the numbers first.
+TEST(KeepRows, CopiesStandFirst) {
+  const auto first = [](const Function& fn) {
+    for (OpId id : OpsInOrder(fn))
+      if (fn.ops[id].kind == OpKind::kLoad) return fn.ops[id].attr("kept") != nullptr;
+    return false;
+  };
+  EXPECT_TRUE(first(Keep(Parsed(kRows), 1)));
+  EXPECT_FALSE(first(Keep(Parsed(Gathered(With(kRows, "3000", "6000"))), 1)));
+}
+
 // 256 columns a row in chunks of 128 are 2048 elements of eight rows, 16 a thread.
 TEST(KeepRows, SmallRowsStayInRegisters) {
   std::string text = With(kRows, "3000", "252");
