@@ -171,7 +171,13 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kRearrange: Rearrange_(op); return Done();
     case OpKind::kScan: Scan_(op); return Done();
     case OpKind::kReduce:
-    case OpKind::kArgReduce: return Reduce_(op);
+    case OpKind::kArgReduce:
+      // Threads meet: what they loaded comes while copies of rows that are kept do.
+      if (!pending_.empty() && std::all_of(pending_.begin(), pending_.end(), [&](OpId load) {
+            return in_.ops[load].attr("kept") != nullptr;
+          }))
+        FlushLoads();
+      return Reduce_(op);
     case OpKind::kDot: return Dot_(id);
     case OpKind::kClusterReduce: FlushLoads(), SettleAll(), ClusterReduce_(id); return Done();
     case OpKind::kLoad: return Load_(id);
