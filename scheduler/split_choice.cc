@@ -72,6 +72,12 @@ struct Form {
 };
 using FormPtr = std::unique_ptr<Form>;
 
+// Are there rows that several loops read and memory gives once?
+bool KeepsRows(const ir::Function& fn) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(),
+                     [](const ir::Op& op) { return op.attr("kept") != nullptr; });
+}
+
 FormPtr Split(ir::Function fn, int64_t ctas, const ir::Target& target) {
   if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
   return std::make_unique<Form>(std::move(fn));
@@ -230,7 +236,9 @@ class Forms::Kept {
       const bool idle = tiles.loops || 2 * whole.ctas <= room || whole.longest_binds ||
                         (whole.ctas > room && fuller <= static_cast<double>(2 * room));
       const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
-      if (!target_.Has("clusters") || !idle) return;
+      // Where all find room at once CTAs share rows that only a part of finds room in.
+      const bool kept = tiles.loops && whole.ctas <= room && !KeepsRows(tiles.form.fn);
+      if (!target_.Has("clusters") || !(idle || kept)) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
@@ -247,11 +255,12 @@ class Forms::Kept {
       for (const int64_t ctas : counts) {
         std::optional<KernelTime> time;
         if (ctas > most) {
-          if (Divided* const divided = tiles.InGroups(ctas / most, most, target_))
+          if (Divided* const divided = idle ? tiles.InGroups(ctas / most, most, target_) : nullptr)
             time = model.TimeOf(*divided, most);
         } else {
           Form* const split = tiles.InParts(ctas, target_);
           if (split == nullptr) break;
+          if (!idle && !KeepsRows(split->fn)) continue;
           time = model.TimeOf(*split, 1, ctas);
         }
         if (!time || time->ms >= choice.ms || time->ms > (1 - margin) * alone->ms ||

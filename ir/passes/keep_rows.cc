@@ -29,6 +29,7 @@
 #include "ir/lower/diagnostics.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/slides.h"
+#include "ir/passes/copies_first.h"
 #include "ir/passes/grid_rows.h"
 #include "ir/passes/loops_of_rows.h"
 #include "ir/passes/passes.h"
@@ -197,7 +198,10 @@ Result<> KeepRows(Function& fn, PassContext& cx) {
     if (kind == OpKind::kDot || kind == OpKind::kWhile) return Done();
     if (kind == OpKind::kParallel) grids.push_back(id);
   }
-  for (OpId grid : grids) RowKeeper(fn, cx).Grid(grid);
+  for (OpId grid : grids) {
+    RowKeeper(fn, cx).Grid(grid);
+    CopiesFirst(fn, grid);
+  }
   return Done();
 }
 
