@@ -27,6 +27,7 @@ namespace tilec::scheduler {
 struct SplitChoice {
   int64_t ctas = 1;           // for each tile
   int64_t pack = 1;           // instances whose rows are one tile
+  bool apart = false;         // `ctas` are no cluster: a second launch puts together what they have
   bool share_copies = false;  // in clusters, in place of walking over tiles
   bool stays = false;         // tiles take unequally long, and CTAs that walk over them gain
   bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
@@ -72,6 +73,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
 // What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts);
+// The same of parts that are no cluster.
+double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                 const RowStarts& row_starts, int64_t parts);
 // The same where one role does all in program order; nothing: it cannot tell.
 std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
                                       const Bindings& names, const RowStarts& row_starts,

@@ -21,8 +21,9 @@ FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
 DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster,
                   const ir::Target& target) {
   ir::Division divided;
-  if (ir::DivideReductions(fn, groups, &divided) ||
-      ir::SplitReductions(divided.parts, cluster, target))
+  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
+                  : ir::GuardParts(divided.parts))
     return nullptr;
   return std::make_unique<Divided>(std::move(divided));
 }

@@ -57,7 +57,7 @@ struct Form {
 };
 using FormPtr = std::unique_ptr<Form>;
 
-// Groups of clusters, and a second launch for what they have.
+// Groups of clusters (of 1: of CTAs that are none), and a second launch for what they have.
 struct Divided {
   explicit Divided(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
   Form parts, whole;
@@ -113,7 +113,7 @@ class Question {
     const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
     whole_flops = flops;
     if (!time || !whole) return std::nullopt;
-    time->ms += whole->ms;
+    time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);
     return time;
   }
   std::optional<double> MarginOfOneRole(Form& form) {
@@ -122,6 +122,13 @@ class Question {
     if (!periods) return std::nullopt;
     return scheduler::MarginOfOneRole(form.fn, target_, work, *periods,
                                       form.CtasOfOneRole(target_));
+  }
+  // Do all of its loops hang on their chains?
+  bool Hangs(Form& form) {
+    const Form::Periods& periods = form.PeriodsAt({}, target_);
+    return periods && !periods->empty() &&
+           std::all_of(periods->begin(), periods->end(),
+                       [](const LoopPeriod& period) { return period.hangs; });
   }
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
