@@ -14,6 +14,8 @@ namespace tilec::api {
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
 constexpr std::string_view kSplit = ":split=", kPack = ":pack=", kApart = ":apart";
+constexpr std::string_view kAlong = ":along=";
+constexpr int64_t kMostRanges = 3;
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
 // What stands behind `solve` or `sequential`, `:apart` left out; empty: it is neither.
@@ -25,7 +27,25 @@ std::string FormIn(const std::string& name) {
 }
 }  // namespace
 
-bool ChoosesForm(const std::string& name) { return name == kSolve || name == kSequential; }
+int64_t AlongOf(const std::string& name) {
+  for (int64_t along = 2; along <= kMostRanges; ++along)
+    if (name == WithAlong(std::string(kSolve), along) ||
+        name == WithAlong(std::string(kClusters), along))
+      return along;
+  return 1;
+}
+std::string WithAlong(const std::string& name, int64_t along) {
+  if (along == 1) return name;
+  return fmt::format("{}{}{}", name.empty() ? kSolve : name, kAlong, along);
+}
+std::string WithoutAlong(const std::string& name) {
+  return AlongOf(name) > 1 ? name.substr(0, name.find(kAlong)) : name;
+}
+
+bool ChoosesForm(const std::string& name) {
+  const std::string base = WithoutAlong(name);
+  return base == kSolve || base == kSequential;
+}
 
 std::optional<int64_t> PackOf(const std::string& name) {
   const std::string form = FormIn(name);
@@ -64,7 +84,8 @@ std::string ApartName(int64_t pack, int64_t ctas) {
 }
 
 std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
+  if (name == kSolve || name == kPersistent || name == kClusters || name == kOnce) return 0;
+  if (AlongOf(name) > 1) return 0;
   if (name == kSequential || SplitOf(name)) return 0;
   if (PackOf(name) && name.find(kSplit) == std::string::npos && !IsApart(name)) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
@@ -104,6 +125,7 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
   d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
                         "solve:clusters, solve:split=1 … 8, 16, 24 … 128, solve:pack=2, 4, 8 "
                         "or 16 (sequential:split and :pack, too), solve:split=2:apart … 16:apart, "
+                        "solve:clusters:along=2, "
                         "or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;

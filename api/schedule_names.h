@@ -26,6 +26,11 @@ std::string ApartName(int64_t pack, int64_t ctas);
 // Instances whose rows are one tile, of `solve:pack=N` or `sequential:pack=N`, with or without
 // `:split=N`.
 std::optional<int64_t> PackOf(const std::string& name);
+// The range of the grid along which neighbours share copies, of `solve:along=N` and
+// `solve:clusters:along=N`; 1: the first, of any name.
+int64_t AlongOf(const std::string& name);
+std::string WithAlong(const std::string& name, int64_t along);
+std::string WithoutAlong(const std::string& name);
 // Does the name leave open what becomes of the grid?
 bool ChoosesForm(const std::string& name);
 // One role in program order?

@@ -37,15 +37,25 @@ class Forms::Kept {
       choice.ms = time.ms, choice.busy = time.busy();
     };
     take(*alone);
-    if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
-      Form& clustered = Clustered();
-      // Of a grid of one tile's height half of the CTAs would only copy.
-      const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(clustered);
-      const auto shared =
-          idle ? std::nullopt : model.TimeOf(clustered, asked, target_.lowering.cluster_ctas, true);
+    if (CutsLines(fn(), row_starts) && !Clustered().empty()) {
       const auto stays = model.TimeOf(plain_.form, 1, 1, true);
-      choice.share_copies = shared && stays && shared->ms < stays->ms;
-      if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
+      if (stays) take(*stays);
+      const int64_t cluster = target_.lowering.cluster_ctas;
+      double asked = 1;
+      for (const Neighbours& pairs : Clustered()) {
+        // Of a grid of one tile's height half of the CTAs would only copy.
+        if (!stays || 2 * model.TilesOf(plain_.form) <= model.TilesOf(*pairs.form)) continue;
+        if (pairs.asked >= asked && !(pairs.stores && model.CutsStores())) continue;
+        if (pairs.along > 0 && ComesAgain(fn(), target_, names)) continue;
+        asked = pairs.asked;
+        const int64_t stored = pairs.stores ? cluster : 1;
+        const auto shared = model.TimeOf(*pairs.form, pairs.asked, cluster, true, 0, stored);
+        if (!shared || shared->ms >= choice.ms) continue;
+        choice.share_copies = true;
+        choice.along = pairs.along;
+        choice.stored = stored;
+        take(*shared);
+      }
     }
     bool leaves = false;  // walking loses: in each round all heads' keys come from memory again
     if (alone->uneven && CanStay()) {
@@ -121,6 +131,7 @@ class Forms::Kept {
       TryOneRole(model, plain_, 1, most, &choice);
       if (most > 1) TryApart(model, pack > 1 ? *packed : plain_, pack, &choice);
     }
+    if (!choice.share_copies) choice.along = 0, choice.stored = 1;
     return choice;
   }
 
@@ -240,9 +251,9 @@ class Forms::Kept {
     return 2;
   }
 
-  Form& Clustered() {
+  const std::vector<Neighbours>& Clustered() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
+    if (!clustered_) clustered_ = NeighboursOf(fn(), target_);
     return *clustered_;
   }
 
@@ -285,7 +296,7 @@ class Forms::Kept {
   const ir::Target& target_;
   Tiles plain_;
   std::mutex mutex_;  // of what follows
-  FormPtr clustered_;
+  std::optional<std::vector<Neighbours>> clustered_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<Tiles>> packed_;  // by instances; null: an obstacle
 };

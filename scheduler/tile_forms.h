@@ -64,13 +64,25 @@ struct Divided {
 };
 using DividedPtr = std::unique_ptr<Divided>;
 
+// Neighbours along one range of the grid that copy for each other; with CTAs that have no tile,
+// where its grid is none of clusters.
+struct Neighbours {
+  int64_t along = 0;
+  double asked = 1;     // of what it needs, what a CTA asks for itself
+  bool stores = false;  // they store neighbouring columns: sectors that two tiles share, at a time
+  FormPtr form;
+};
+
 // Dealt out to so many CTAs; null: an obstacle.
 FormPtr Split(ir::Function fn, int64_t ctas, const ir::Target& target);
 FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target);
 DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster,
                   const ir::Target& target);
-// With CTAs that have no tile, where its grid is none of clusters.
-FormPtr Cluster(ir::Function fn, int64_t ctas);
+std::vector<Neighbours> NeighboursOf(const ir::Function& fn, const ir::Target& target);
+// Does more come from memory again than caches hold where CTAs do not walk along the first range
+// first? (H200, 864x24584x9320 of [K, M] and [K, N], four tiles high: pairs along the columns, which
+// walk along them, 689 us, 617 along the rows; 45936x664x19072 3320 and 2063.)
+bool ComesAgain(const ir::Function& fn, const ir::Target& target, const Bindings& names);
 
 // The sizes of one question.
 class Question {
@@ -84,8 +96,9 @@ class Question {
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  // `stored`: neighbours that store at a time what lies together, cut at their ends alone.
   std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false,
-                                   int64_t one_role = 0) {
+                                   int64_t one_role = 0, int64_t stored = 1) {
     const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
     whole_flops = work.whole_flops;
     if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
@@ -101,7 +114,7 @@ class Question {
     shape.cluster = cluster;
     shape.share = share;
     shape.lines = asked_.lines;
-    shape.written = asked_.written;
+    shape.written = 1 + (asked_.written - 1) / static_cast<double>(stored);
     shape.leaves = asked_.leaves;
     shape.warpgroups = form.Warpgroups(target_);
     if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
@@ -130,6 +143,8 @@ class Question {
            std::all_of(periods->begin(), periods->end(),
                        [](const LoopPeriod& period) { return period.hangs; });
   }
+  // Do rows of what it stores begin or end amid sectors?
+  bool CutsStores() const { return asked_.written > 1; }
   int64_t TilesOf(const Form& form) const {
     return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
   }

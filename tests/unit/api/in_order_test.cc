@@ -66,6 +66,22 @@ TEST(ApartNames, EndASplitOfTheSolver) {
     EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
 }
 
+TEST(AlongNames, SayWhichNeighboursShare) {
+  EXPECT_EQ(AlongOf("solve:clusters:along=2"), 2);
+  EXPECT_EQ(AlongOf("solve:along=3"), 3);
+  EXPECT_EQ(AlongOf("solve:clusters"), 1);
+  EXPECT_EQ(WithoutAlong("solve:clusters:along=2"), "solve:clusters");
+  EXPECT_EQ(WithoutAlong("solve:once"), "solve:once");
+  EXPECT_EQ(WithAlong("", 2), "solve:along=2");
+  EXPECT_EQ(WithAlong("", 1), "");
+  EXPECT_TRUE(ChoosesForm("solve:along=2"));
+  EXPECT_FALSE(ChoosesForm("solve:clusters:along=2"));
+  DiagSink diags;
+  EXPECT_TRUE(CheckSchedule("solve:clusters:along=2", diags).ok());
+  for (const char* name : {"solve:once:along=2", "solve:clusters:along=4", "sequential:along=2"})
+    EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
+}
+
 class InOrderTest : public LibraryTest {
  protected:
   static PipelineOptions ByModel() {
