@@ -39,18 +39,18 @@ class Forms::Kept {
     take(*alone);
     if (CutsLines(fn(), row_starts) && !Clustered().empty()) {
       const auto stays = model.TimeOf(plain_.form, 1, 1, true);
-      if (stays) take(*stays);
+      if (stays && Clustered()[0].along == 0) take(*stays);
       const int64_t cluster = target_.lowering.cluster_ctas;
       double asked = 1;
       for (const Neighbours& pairs : Clustered()) {
         // Of a grid of one tile's height half of the CTAs would only copy.
         if (!stays || 2 * model.TilesOf(plain_.form) <= model.TilesOf(*pairs.form)) continue;
         if (pairs.asked >= asked && !(pairs.stores && model.CutsStores())) continue;
-        if (pairs.along > 0 && ComesAgain(fn(), target_, names)) continue;
+        if (pairs.along > 0 && (!one_role || ComesAgain(fn(), target_, names))) continue;
         asked = pairs.asked;
         const int64_t stored = pairs.stores ? cluster : 1;
         const auto shared = model.TimeOf(*pairs.form, pairs.asked, cluster, true, 0, stored);
-        if (!shared || shared->ms >= choice.ms) continue;
+        if (!shared || shared->ms >= std::min(stays->ms, choice.ms)) continue;
         choice.share_copies = true;
         choice.along = pairs.along;
         choice.stored = stored;
