@@ -428,9 +428,8 @@ class Search {
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     const ir::WorkCount work = ir::CountWork(clean, names_, target_, {.edges = false});
-    scheduler::Asked copies = scheduler::AskedByCopies(clean, target_, call_.row_starts, names_);
-    if (const auto at = rated_.find(point); at != rated_.end() && with.share_copies)
-      copies.written = 1 + (copies.written - 1) / double(at->second.form.stored);
+    const scheduler::Asked copies =
+        scheduler::AskedByCopies(clean, target_, call_.row_starts, names_);
     const ir::Target target =
         scheduler::SharedBy(target_, work.instances, copies.Times(work.instances, target_));
     auto periods = scheduler::BoundPeriods(clean, target);
@@ -475,8 +474,6 @@ class Search {
     if (rating == rated_.end()) return with;
     with.pack = rating->second.form.pack;
     with.share_copies = rating->second.form.share_copies;
-    if (with.share_copies)
-      with.schedule = WithAlong(with.schedule, rating->second.form.along + 1);
     if (rating->second.form.in_order) with.schedule = kSequential;
     return with;
   }

@@ -8,12 +8,163 @@
 #include <utility>
 #include <vector>
 
-#include "ir/isa.h"
+#include "ir/clean_up.h"
+#include "ir/count_work.h"
+#include "ir/passes/cluster_tiles.h"
+#include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/persist_tiles.h"
-#include "scheduler/tile_forms.h"
+#include "ir/passes/split_reductions.h"
+#include "scheduler/copy_lines.h"
+#include "scheduler/kernel_time.h"
+#include "scheduler/one_role.h"
+#include "support/check.h"
 
 namespace tilec::scheduler {
+
+namespace {
+
+// One function, and what was found out about it.
+struct Form {
+  explicit Form(ir::Function f) : fn(std::move(f)) {}
+  using Periods = std::optional<std::vector<LoopPeriod>>;
+
+  const Periods& PeriodsAt(const Sharing& sharing, const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    auto known = periods.find(sharing);
+    if (known == periods.end())
+      known = periods.emplace(sharing, BoundPeriods(fn, SharedBy(target, sharing))).first;
+    return known->second;
+  }
+  double Warpgroups(const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!warpgroups) warpgroups = CutWarpgroups(fn, target);
+    return *warpgroups;
+  }
+  int64_t CtasOfOneRole(const ir::Target& target) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (one_role == 0) one_role = scheduler::CtasOfOneRole(fn, target);
+    return one_role;
+  }
+
+  const ir::Function fn;
+
+ private:
+  std::mutex mutex;  // of what follows
+  std::optional<double> warpgroups;
+  int64_t one_role = 0;  // CTAs of an SM; 0: not asked yet
+  std::map<Sharing, Periods> periods;
+};
+using FormPtr = std::unique_ptr<Form>;
+
+FormPtr Split(ir::Function fn, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
+  return std::make_unique<Form>(std::move(fn));
+}
+
+FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitLoopsOfRows(loops, ctas, target)) return nullptr;  // an obstacle
+  return std::make_unique<Form>(std::move(loops));
+}
+
+// Groups of clusters (of 1: of CTAs that are none), and a second launch for what they have.
+struct Divided {
+  explicit Divided(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
+  Form parts, whole;
+};
+using DividedPtr = std::unique_ptr<Divided>;
+
+DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster,
+                  const ir::Target& target) {
+  ir::Division divided;
+  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
+                  : ir::GuardParts(divided.parts))
+    return nullptr;
+  return std::make_unique<Divided>(std::move(divided));
+}
+
+// With CTAs that have no tile, where its grid is none of clusters.
+FormPtr Cluster(ir::Function fn, int64_t ctas) {
+  CHECK(!ir::ClusterTiles(fn, ctas), "it asks for less by that");
+  return std::make_unique<Form>(std::move(fn));
+}
+
+// The sizes of one question.
+class Question {
+ public:
+  Question(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+           const RowStarts& row_starts, const ShapeOf& shape_of)
+      : target_(target),
+        names_(names),
+        shape_of_(shape_of),
+        asked_(AskedByCopies(fn, target, row_starts, names)) {}
+
+  // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
+  // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false,
+                                   int64_t one_role = 0) {
+    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
+    whole_flops = work.whole_flops;
+    if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
+      again_ms = 1e-6 * work.again_bytes / gbs;
+    if (work.instances == 0) return std::nullopt;
+    const Sharing sharing =
+        SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
+    const Form::Periods& periods = form.PeriodsAt(sharing, target_);
+    if (!periods) return std::nullopt;
+    LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
+    shape.in_order = one_role > 0;
+    if (shape.in_order) shape.per_sm = one_role;
+    shape.cluster = cluster;
+    shape.share = share;
+    shape.lines = asked_.lines;
+    shape.written = asked_.written;
+    shape.leaves = asked_.leaves;
+    shape.warpgroups = form.Warpgroups(target_);
+    if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
+    return EstimateTime(form.fn, target_, work, *periods, shape);
+  }
+  std::optional<KernelTime> TimeOf(Divided& divided, int64_t cluster, int64_t one_role = 0) {
+    std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster, false, one_role);
+    const double flops = whole_flops;
+    const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+    whole_flops = flops;
+    if (!time || !whole) return std::nullopt;
+    time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);
+    return time;
+  }
+  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
+  bool Hangs(Form& form) const {
+    const int64_t products = std::count_if(
+        form.fn.ops.begin(), form.fn.ops.end(),
+        [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
+    if (products < 2 || form.Warpgroups(target_) != 1) return false;
+    const auto periods = BoundPeriods(form.fn, target_);
+    return periods && !periods->empty() &&
+           std::all_of(periods->begin(), periods->end(),
+                       [](const LoopPeriod& period) { return period.hangs; });
+  }
+  std::optional<double> MarginOfOneRole(Form& form) {
+    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
+    const Form::Periods& periods = form.PeriodsAt({}, target_);
+    if (!periods) return std::nullopt;
+    return scheduler::MarginOfOneRole(form.fn, target_, work, *periods,
+                                      form.CtasOfOneRole(target_));
+  }
+  int64_t TilesOf(const Form& form) const {
+    return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
+  }
+  double whole_flops = 0, again_ms = 0;  // of what was asked last
+
+ private:
+  const ir::Target& target_;
+  const Bindings& names_;
+  const ShapeOf& shape_of_;
+  const Asked asked_;
+};
+
+}  // namespace
 
 class Forms::Kept {
  public:
@@ -37,25 +188,15 @@ class Forms::Kept {
       choice.ms = time.ms, choice.busy = time.busy();
     };
     take(*alone);
-    if (CutsLines(fn(), row_starts) && !Clustered().empty()) {
+    if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
+      Form& clustered = Clustered();
+      // Of a grid of one tile's height half of the CTAs would only copy.
+      const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(clustered);
+      const auto shared =
+          idle ? std::nullopt : model.TimeOf(clustered, asked, target_.lowering.cluster_ctas, true);
       const auto stays = model.TimeOf(plain_.form, 1, 1, true);
-      if (stays && Clustered()[0].along == 0) take(*stays);
-      const int64_t cluster = target_.lowering.cluster_ctas;
-      double asked = 1;
-      for (const Neighbours& pairs : Clustered()) {
-        // Of a grid of one tile's height half of the CTAs would only copy.
-        if (!stays || 2 * model.TilesOf(plain_.form) <= model.TilesOf(*pairs.form)) continue;
-        if (pairs.asked >= asked && !(pairs.stores && model.CutsStores())) continue;
-        if (pairs.along > 0 && (!one_role || ComesAgain(fn(), target_, names))) continue;
-        asked = pairs.asked;
-        const int64_t stored = pairs.stores ? cluster : 1;
-        const auto shared = model.TimeOf(*pairs.form, pairs.asked, cluster, true, 0, stored);
-        if (!shared || shared->ms >= std::min(stays->ms, choice.ms)) continue;
-        choice.share_copies = true;
-        choice.along = pairs.along;
-        choice.stored = stored;
-        take(*shared);
-      }
+      choice.share_copies = shared && stays && shared->ms < stays->ms;
+      if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
     }
     bool leaves = false;  // walking loses: in each round all heads' keys come from memory again
     if (alone->uneven && CanStay()) {
@@ -131,7 +272,6 @@ class Forms::Kept {
       TryOneRole(model, plain_, 1, most, &choice);
       if (most > 1) TryApart(model, pack > 1 ? *packed : plain_, pack, &choice);
     }
-    if (!choice.share_copies) choice.along = 0, choice.stored = 1;
     return choice;
   }
 
@@ -251,9 +391,9 @@ class Forms::Kept {
     return 2;
   }
 
-  const std::vector<Neighbours>& Clustered() {
+  Form& Clustered() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!clustered_) clustered_ = NeighboursOf(fn(), target_);
+    if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
     return *clustered_;
   }
 
@@ -296,7 +436,7 @@ class Forms::Kept {
   const ir::Target& target_;
   Tiles plain_;
   std::mutex mutex_;  // of what follows
-  std::optional<std::vector<Neighbours>> clustered_;
+  FormPtr clustered_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<Tiles>> packed_;  // by instances; null: an obstacle
 };

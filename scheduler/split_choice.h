@@ -5,8 +5,7 @@
 // the same become rows of one tile (ir/passes/pack_rows.h): where fewer tiles come of it. And
 // whether neighbours should copy for each other what they have in common
 // (ir/passes/cluster_tiles.h) or each for itself: the first asks the L2 for less, the second needs
-// nobody. Either stays and walks over tiles. Neighbours are those along the range of the grid
-// (ir/passes/arrange_grid.h) by which the model says least. And whether one role does all in program order, and
+// nobody. Either stays and walks over tiles. And whether one role does all in program order, and
 // several CTAs of it find room on an SM (scheduler/one_role.h).
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -28,15 +27,13 @@ namespace tilec::scheduler {
 struct SplitChoice {
   int64_t ctas = 1;           // for each tile
   int64_t pack = 1;           // instances whose rows are one tile
-  bool apart = false;         // `ctas` are no cluster: a second launch puts together what they have
   bool share_copies = false;  // in clusters, in place of walking over tiles
-  int64_t along = 0;          // … whose CTAs are neighbours along this range of the grid
-  int64_t stored = 1;         // … of which so many store at a time what lies together
   bool stays = false;         // tiles take unequally long, and CTAs that walk over them gain
   bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
                       // over tiles brings too much again
   bool in_order = false;  // one role in program order, several CTAs on an SM (one_role.h)
   double doubt = 1;       // so many times the model's time is taken for the form's
+  bool apart = false;     // `ctas` are no cluster: a second launch puts together what they have
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many
   double whole_flops = 0;       // of products, with edges as whole tiles

@@ -159,20 +159,6 @@ TEST_F(InOrderTest, PartsThatAreNoClusterFillRounds) {
   EXPECT_FALSE(of(Query(33, 8, 1, 655, 128, 64)).apart);
 }
 
-// Pairs along the rows share columns' operand, and of 197 rows in 208 there are none.
-TEST_F(InOrderTest, NeighboursAlongTheColumnsShareRows) {
-  Load("std/matmul_types.tile", "gemm_e4m3");
-  Call call = Gemm(197, 65216, 144, 208, 128, 128);
-  EXPECT_EQ(ChooseForm(loaded_, signature_, ByModel(), &call).along, 1);
-  EXPECT_EQ(call.schedule, "solve:along=2");
-  EXPECT_TRUE(call.share_copies);
-  EXPECT_EQ(SplitFor(loaded_, signature_, {}, Gemm(197, 65216, 144, 208, 128, 128)).along, 0);
-  // Who walks along the columns first goes four times through 460 MB.
-  Load("std/matmul.tile", "gemm_tn");
-  EXPECT_EQ(SplitFor(loaded_, signature_, ByModel(), Gemm(864, 24584, 9320, 224, 160, 64)).along,
-            0);
-}
-
 // 112x256 of 197x65216x144: 17.2 us in turns of 128, 25.1 of 64, 25.6 of 32.
 TEST_F(InOrderTest, RowsAmidSectorsInPiecesTakeLonger) {
   Load("std/matmul_types.tile", "gemm_e4m3");
