@@ -336,7 +336,7 @@ class Forms::Kept {
     }
   }
   // Those that take fewer rounds, of so many times less each, than any smaller number. (H200, one
-  // query, 270 tiles: 190 us by one CTA each, three rounds; in three, seven rounds of a third, 160.)
+  // query, 270 tiles: 190 us by one CTA each, three rounds; in three 160, seven rounds of a third.)
   std::vector<int64_t> CountsApart(int64_t tiles) const {
     const auto rounds = [&](int64_t ctas) {
       return static_cast<double>(CeilDiv(tiles * ctas, target_.limits.sms)) /

@@ -154,8 +154,8 @@ TEST_F(ChoicesTest, RowsOfSeveralWarpgroupsArePadded) {
 }
 
 // Of two rounds the second is nearly empty: 136 tiles of decoding took 92.3 us, shared by two CTAs
-// each 74.5 (by four 83.6, by eight 115), by three that are no cluster 66.6; 171 tiles 1093, by four
-// 974.
+// each 74.5 (by four 83.6, by eight 115), by three that are no cluster 66.6; 171 tiles 1093, by
+// four 974.
 TEST_F(ChoicesTest, TilesOfAnEmptySecondRoundAreShared) {
   Load("std/attention.tile", "attention");
   const auto choice = [&](const Heads& of, int64_t bkv) {
