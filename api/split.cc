@@ -119,6 +119,7 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
 
 std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
   if (choice.in_order) return std::string(kSequential);
+  if (choice.apart) return ApartName(choice.pack, choice.ctas);
   if (!choice.once) return schedule;
   return std::string(choice.share_copies ? kClusters : kOnce);
 }
