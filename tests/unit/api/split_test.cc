@@ -124,7 +124,7 @@ TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
   EXPECT_TRUE(FillsRegisters(cleaned(256, 128), **h200));
   EXPECT_FALSE(FillsRegisters(cleaned(256, 112), **h200));
   EXPECT_FALSE(FillsRegisters(cleaned(128, 176), **h200));
-  EXPECT_FALSE(FillsRegisters(cleaned(64, 256), **h200));      // one warpgroup
+  EXPECT_FALSE(FillsRegisters(cleaned(64, 128), **h200));      // one warpgroup
   EXPECT_FALSE(FillsRegisters(cleaned(256, 160), **rtx4090));  // products are complete at once
 }
 
