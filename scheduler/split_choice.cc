@@ -10,6 +10,7 @@
 
 #include "ir/clean_up.h"
 #include "ir/count_work.h"
+#include "ir/lower/slides.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
@@ -244,8 +245,9 @@ class Forms::Kept {
           (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
       const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
-      // Where rows are read again a part of one may stay in the L2 meanwhile, or in the CTA.
-      const bool idle = tiles.loops || 2 * whole.ctas <= room || whole.longest_binds ||
+      // Rows that slide are read again, and a part of one may be in the L2 still.
+      const bool again = tiles.loops && ir::SlideOf(tiles.form.fn).has_value();
+      const bool idle = again || 2 * whole.ctas <= room || whole.longest_binds ||
                         (whole.ctas > room && fuller <= static_cast<double>(2 * room));
       const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
       // Where all find room at once CTAs share rows that only a part of finds room in.

@@ -224,8 +224,8 @@ TEST_F(SplitTest, FewLongRowsAreShared) {
     return Ctas(Of({{"R", r}, {"C", c}, {"eps", 1e-5}}));
   };
   Load("std/norm.tile", "layernorm");
-  EXPECT_EQ(ctas(4, 94819), 8);
-  EXPECT_EQ(ctas(26, 94819), 8);
+  EXPECT_GT(ctas(4, 94819), 1);
+  EXPECT_EQ(ctas(26, 94819), 4);  // 10.4 us, in eight 14.0 (H200)
   EXPECT_GT(ctas(60, 94816), 1);
   EXPECT_EQ(ctas(2000, 94819), 1);
   EXPECT_EQ(ctas(4, 4096), 1);
