@@ -11,10 +11,10 @@ namespace tilec::api {
 
 Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
                                          const Call& call, const PipelineOptions& options,
-                                         const runtime::KernelCache* cache, Observation* look,
-                                         bool* cached, DiagSink& diags) {
-  if (cached) *cached = false;
-  if (look && look->looks()) cache = nullptr;
+                                         const CompileWith& with, DiagSink& diags) {
+  Observation* const look = with.look;
+  const runtime::KernelCache* const cache = look && look->looks() ? nullptr : with.cache;
+  if (with.cached) *with.cached = false;
   std::string key;
   if (cache) {
     Stage stage(look, "cache");
@@ -23,30 +23,31 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
       backend::KernelImage image;
       std::string why;
       if (backend::FromJson(*payload, &image, &why)) {
-        if (cached) *cached = true;
+        if (with.cached) *with.cached = true;
         return image;
       }
       diags.Report(kImageDamaged, Span{}, kernel, why);
     }
   }
   TRY(ir::Function fn, MakeTileIr(loaded, kernel, call, look, diags));
-  PipelineOptions with = options.For(call);
+  PipelineOptions lowering = options.For(call);
   SolutionCache solutions(cache, diags);
-  if (!with.solutions) with.solutions = &solutions;
+  if (!lowering.solutions) lowering.solutions = &solutions;
   const auto keep = [&](const backend::KernelImage& image) {
     if (!cache) return;
     Stage stage(look, "cache");
     cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
   };
-  if (GroupsOf(with) > 1 && options.stamps == 0) {
-    TRY(std::optional<backend::KernelImage> divided, DividedImage(loaded, fn, with, look, diags));
+  if (GroupsOf(lowering) > 1 && options.stamps == 0) {
+    TRY(std::optional<backend::KernelImage> divided,
+        DividedImage(loaded, fn, lowering, look, diags));
     if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
     if (divided) {
       keep(*divided);
       return *std::move(divided);
     }
   }
-  TRY(fn, LowerToWarps(loaded, std::move(fn), with, look, diags));
+  TRY(fn, LowerToWarps(loaded, std::move(fn), lowering, look, diags));
   if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);
   TRY(backend::KernelImage image, MakeImage(loaded, fn, options, look, diags));
   keep(image);

@@ -142,7 +142,7 @@ Status Kernel::Prepare(Device& device, const Args& args, const std::vector<SizeR
       TRY_VOID(Resolve(*state_, where, each[i], sink));
       return Done();
     };
-    return api::PrepareInTwo(each.size(), how, spent, choose, one, programs, diags);
+    return api::PrepareInTwo(each.size(), how, spent, {choose, programs, one}, diags);
   };
   (void)all().ok();
   return api::MakeStatus(diags, state_->loaded.sources);

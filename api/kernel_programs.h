@@ -28,6 +28,9 @@ Result<> RunLaunch(KernelState& k, const Device& device, const Args& args, Strea
 // What a launch runs, chosen and not yet compiled.
 Result<const Specialisation*> ProgramOf(KernelState& k, const Args& args, const Where& where,
                                         DiagSink& diags);
+// What a call runs on the device of `where`: compiled and loaded, unless somebody has.
+Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, const api::Call& call,
+                                        DiagSink& diags);
 // One of the forms that it goes through: "tile-ir", "plan", "ptx", ….
 Result<std::string> EmitText(KernelState& k, const std::string& what, const Args& args,
                              DiagSink& diags);

@@ -81,11 +81,53 @@ std::vector<std::optional<backend::KernelImage>> CompileAll(const Loaded& loaded
   SideBySide(calls.size(), by.threads, [&](size_t i) {
     if (by.stop != nullptr && *by.stop) return;
     DiagSink quiet;
-    auto image = CompileCall(loaded, signature.kernel, calls[i], quiet_options, by.cache, nullptr,
-                             nullptr, quiet);
+    auto image =
+        CompileCall(loaded, signature.kernel, calls[i], quiet_options, {.cache = by.cache}, quiet);
     if (image.ok()) images[i] = *std::move(image);
   });
   return images;
+}
+
+// Loads those of the programs that none before equals; gives the numbers of the candidates whose
+// programs the device takes.
+std::vector<size_t> LoadDifferent(std::vector<std::optional<backend::KernelImage>> images,
+                                  MeasureLaunches& launches, Measured* out, DiagSink& quiet) {
+  std::vector<size_t> different, timed;
+  std::vector<backend::KernelImage> programs;
+  std::set<std::string> seen;
+  for (size_t i = 0; i < images.size(); ++i) {
+    if (!images[i]) {
+      ++out->failed;
+    } else if (!seen.insert(backend::ToJson(*images[i])).second) {
+      ++out->same;
+    } else {
+      different.push_back(i);
+      programs.push_back(*std::move(images[i]));
+    }
+  }
+  const std::vector<bool> taken = launches.Load(std::move(programs), quiet);
+  for (size_t i = 0; i < different.size(); ++i)
+    if (taken[i]) timed.push_back(different[i]);
+  out->failed += different.size() - timed.size();
+  return timed;
+}
+
+// The row of the fastest, or of the model's choice, which is candidate 0, where that is as fast;
+// false: the latter has no time.
+bool TakeFastest(const Halved& halved, const MeasureBy& by, Measured* out) {
+  const MeasuredCandidate* model = nullptr;
+  for (size_t i = 0; i < halved.order.size(); ++i)
+    if (halved.order[i].candidate == 0) model = &out->candidates[i];
+  if (model == nullptr || model->ms <= 0) return false;
+  const MeasuredCandidate* best = &out->candidates.front();
+  if (best->ms <= 0 || best->ms > (1 - by.faster) * model->ms) best = model;
+  const auto rounded = [](double ms) { return std::round(1e6 * ms) / 1e3; };
+  out->row.values = best->candidate.values;
+  out->row.schedule = best->candidate.schedule;
+  out->row.us = rounded(best->ms);
+  out->row.model_us = rounded(model->ms);
+  out->row.device = by.device->description();
+  return true;
 }
 
 }  // namespace
@@ -171,23 +213,7 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
   if (stopped()) return not_measured("it was stopped");
 
   MeasureLaunches launches(*by.device, signature, call, (**machine).limits.l2_bytes, by);
-  std::vector<size_t> different, timed;  // numbers of candidates
-  std::vector<backend::KernelImage> programs;
-  std::set<std::string> seen;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (!images[i]) {
-      ++out.failed;
-    } else if (!seen.insert(backend::ToJson(*images[i])).second) {
-      ++out.same;
-    } else {
-      different.push_back(i);
-      programs.push_back(*std::move(images[i]));
-    }
-  }
-  const std::vector<bool> taken = launches.Load(std::move(programs), quiet);
-  for (size_t i = 0; i < different.size(); ++i)
-    if (taken[i]) timed.push_back(different[i]);
-  out.failed += different.size() - timed.size();
+  const std::vector<size_t> timed = LoadDifferent(std::move(images), launches, &out, quiet);
   if (timed.empty() || timed.front() != 0)
     return not_measured(FirstError(quiet, "its program could not be made"));
   DiagSink room;
@@ -197,30 +223,19 @@ Measured MeasureTunes(const Loaded& loaded, const frontend::Signature& signature
       timed.size(), 0, {by.seconds}, [&](size_t i, double ms) { return launches.Time(i, ms); },
       [&](int round) { launches.BeginRound(round); });
   if (stopped()) return not_measured("it was stopped");
-  out.spent_ms = halved.spent_ms;
-  out.complete = halved.complete;
-  const MeasuredCandidate* model = nullptr;
   for (const Standing& s : halved.order)
     out.candidates.push_back({candidates[timed[s.candidate]], s.ms, s.rounds});
-  for (size_t i = 0; i < halved.order.size(); ++i)
-    if (halved.order[i].candidate == 0) model = &out.candidates[i];
+  out.spent_ms = halved.spent_ms;
+  out.complete = halved.complete;
   if (timed.size() == 1) {  // nothing to compare it with
     const Timed alone = launches.Time(0, 1e3 * by.seconds / 10);
     out.candidates.front().ms = alone.ms;
     out.spent_ms = alone.spent;
   }
-  if (model == nullptr || model->ms <= 0) {
+  if (!TakeFastest(halved, by, &out)) {
     const std::string why = launches.why();
     return not_measured(why.empty() ? "its launch could not be timed" : why);
   }
-  const MeasuredCandidate* best = &out.candidates.front();
-  if (best->ms <= 0 || best->ms > (1 - by.faster) * model->ms) best = model;
-  const auto rounded = [](double ms) { return std::round(1e6 * ms) / 1e3; };
-  out.row.values = best->candidate.values;
-  out.row.schedule = best->candidate.schedule;
-  out.row.us = rounded(best->ms);
-  out.row.model_us = rounded(model->ms);
-  out.row.device = by.device->description();
   if (!key.empty())
     by.cache->Put(key, fmt::format("{} measured", signature.kernel), ToText({out.row}), diags);
   return out;
@@ -248,12 +263,11 @@ std::optional<Call> WithTensors(const Loaded& loaded, const frontend::Signature&
 }
 
 Result<Tuning> TuningFor(const Loaded& loaded, const frontend::Signature& signature,
-                         const PipelineOptions& options, const MeasureBy& by, bool say,
-                         scheduler::SolutionStore* store, const Call& call, DiagSink& diags,
-                         TuneMemory* memory) {
+                         const Call& call, const PipelineOptions& options, const MeasureBy& by,
+                         DiagSink& diags) {
   const TuneWord word = TuneWordOf(options.tune).value_or(TuneWord());
   const auto by_model = [&] {
-    return Tuning{TunesFor(loaded, signature, options, store, call, diags, memory), ""};
+    return Tuning{TunesFor(loaded, signature, call, options, by.remembered, diags), ""};
   };
   if (loaded.schedule_file >= 0) return Tuning();  // a schedule is for one choice of tiles
   if (word.kind == TuneWord::Kind::kFile && loaded.tunes) {
@@ -281,7 +295,7 @@ Result<Tuning> TuningFor(const Loaded& loaded, const frontend::Signature& signat
   const Measured m = MeasureTunes(loaded, signature, *full, options, with, diags);
   if (!m.why_not.empty()) {
     diags.Report(kTuneNotMeasured, Span{}, signature.kernel, m.why_not, WithTime(m.model));
-  } else if (say) {
+  } else if (by.say) {
     const std::string how =
         m.kept ? "kept from before"
                : fmt::format("{} programs in {:.2f} s of launches{}", m.candidates.size(),

@@ -60,9 +60,11 @@ struct MeasureBy {
   runtime::StreamId stream = 0;                 // that launches are in
   const std::atomic<bool>* stop = nullptr;      // when it is set, whatever was found is nothing
   const runtime::KernelCache* cache = nullptr;  // may be null
+  Remembered remembered;                        // of the model's choices
   bool anew = false;                            // what the cache has is not asked for
   ContentsOf contents = nullptr;
   std::string compiler;  // "": CompilerVersion()
+  bool say = false;      // a note tells what was measured
 };
 
 struct MeasuredCandidate {
@@ -96,10 +98,8 @@ struct Tuning {
   frontend::Values values;
   std::string schedule;  // "": as the options say
 };
-// `say`: a note tells what was measured.
 Result<Tuning> TuningFor(const Loaded& loaded, const frontend::Signature& signature,
-                         const PipelineOptions& options, const MeasureBy& by, bool say,
-                         scheduler::SolutionStore* store, const Call& call, DiagSink& diags,
-                         TuneMemory* memory = nullptr);
+                         const Call& call, const PipelineOptions& options, const MeasureBy& by,
+                         DiagSink& diags);
 
 }  // namespace tilec::api

@@ -141,10 +141,14 @@ void ShowPaths(const Loaded& loaded, backend::KernelImage* image);
 // Everything the image depends on, as a hash.
 std::string ImageKey(const Loaded& loaded, const std::string& kernel, const Call& call,
                      const PipelineOptions& options);
-// `cache` may be null. `cached` (may be null) says where the image came from.
+// What a compilation has beside its options; each may be null.
+struct CompileWith {
+  const runtime::KernelCache* cache = nullptr;
+  Observation* look = nullptr;
+  bool* cached = nullptr;  // says whether the image came from the cache
+};
 Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string& kernel,
                                          const Call& call, const PipelineOptions& options,
-                                         const runtime::KernelCache* cache, Observation* look,
-                                         bool* cached, DiagSink& diags);
+                                         const CompileWith& with, DiagSink& diags);
 
 }  // namespace tilec::api

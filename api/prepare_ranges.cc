@@ -52,19 +52,19 @@ std::vector<size_t> FirstOfEach(const std::vector<const Specialisation*>& progra
   return first;
 }
 
-Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent,
-                      const EachClass& choose, const EachClass& one,
-                      const std::vector<const Specialisation*>& programs, DiagSink& diags) {
+Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent, const InTwo& steps,
+                      DiagSink& diags) {
   PrepareOptions choosing = options;
   if (options.progress)
     choosing.progress = [&](Preparing now) {
       now.done = 0;
       options.progress(now);
     };
-  TRY_VOID(PrepareEach(count, choosing, spent, choose, diags));
-  const std::vector<size_t> order = FirstOfEach(programs);
+  TRY_VOID(PrepareEach(count, choosing, spent, steps.choose, diags));
+  const std::vector<size_t> order = FirstOfEach(steps.programs);
   return PrepareEach(
-      count, options, spent, [&](size_t i, DiagSink& sink) { return one(order[i], sink); }, diags);
+      count, options, spent, [&](size_t i, DiagSink& sink) { return steps.one(order[i], sink); },
+      diags);
 }
 
 }  // namespace tilec::api

@@ -51,11 +51,14 @@ using EachClass = std::function<Result<>(size_t i, DiagSink& diags)>;
 Result<> PrepareEach(size_t count, const PrepareOptions& options, Spent& spent,
                      const EachClass& one, DiagSink& diags);
 
-// `choose` of all classes, which says in `programs` which program each has; then `one` of all, the
-// first of each program before any other.
-Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent,
-                      const EachClass& choose, const EachClass& one,
-                      const std::vector<const Specialisation*>& programs, DiagSink& diags);
+struct InTwo {
+  EachClass choose;                                    // says which program a class has …
+  const std::vector<const Specialisation*>& programs;  // … here
+  EachClass one;
+};
+// `choose` of all classes; then `one` of all, the first of each program before any other.
+Result<> PrepareInTwo(size_t count, const PrepareOptions& options, Spent& spent, const InTwo& steps,
+                      DiagSink& diags);
 
 // Numbers of classes: the first of each program, then the others, each in their order.
 std::vector<size_t> FirstOfEach(const std::vector<const Specialisation*>& programs);

@@ -44,15 +44,13 @@ std::string Say(const Verdict& v) {
 class Refiner {
  public:
   Refiner(Loaded& loaded, const std::string& kernel, const Call& call,
-          const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
-          const RefineProgress& progress)
+          const PipelineOptions& options, const RefineBy& by, DiagSink& diags)
       : loaded_(loaded),
         kernel_(kernel),
         call_(call),
         options_(options),
-        ptxas_(ptxas),
+        by_(by),
         diags_(diags),
-        progress_(progress),
         memory_(nullptr, diags) {
     if (!options_.solutions) options_.solutions = &memory_;
   }
@@ -70,8 +68,8 @@ class Refiner {
            withheld_ < kMostWithheld) {
       Next();
       const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start;
-      if (progress_ && past.count() > kSilentSeconds)
-        progress_(best_.rounds.size(), fmt::format("{}; {}", Say(last_), change_), past.count());
+      if (by_.progress && past.count() > kSilentSeconds)
+        by_.progress(best_.rounds.size(), fmt::format("{}; {}", Say(last_), change_), past.count());
       TryNext();
     }
     loaded_.schedule_file = best_file_;  // who asks about the program gets the best one
@@ -126,14 +124,14 @@ class Refiner {
     Observation look;
     look.lowered = lowered;
     TRY(backend::KernelImage image,
-        CompileCall(loaded_, kernel_, call_, options_, nullptr, &look, nullptr, diags));
+        CompileCall(loaded_, kernel_, call_, options_, {.look = &look}, diags));
     if (!programs_.insert(image.ptx).second) return Done();
     another_ = true;
-    TRY(backend::PtxasReport report, backend::Assemble(image.ptx, image.target, ptxas_, diags));
+    TRY(backend::PtxasReport report, backend::Assemble(image.ptx, image.target, by_.ptxas, diags));
     last_ = VerdictOf(report);
     std::vector<backend::PtxasReport> before;
     for (const backend::KernelImage& launch : image.before) {
-      TRY(backend::PtxasReport of, backend::Assemble(launch.ptx, launch.target, ptxas_, diags));
+      TRY(backend::PtxasReport of, backend::Assemble(launch.ptx, launch.target, by_.ptxas, diags));
       const Verdict v = VerdictOf(of);
       last_.serialized += v.serialized;
       last_.spilled += v.spilled;
@@ -163,9 +161,8 @@ class Refiner {
   const std::string& kernel_;
   const Call& call_;
   PipelineOptions options_;
-  const std::string& ptxas_;
+  const RefineBy& by_;
   DiagSink& diags_;
-  const RefineProgress& progress_;
   SolutionCache memory_;
   Machine machine_;
   ir::Function tile_;
@@ -184,9 +181,8 @@ class Refiner {
 }  // namespace
 
 Result<Refined> Refine(Loaded& loaded, const std::string& kernel, const Call& call,
-                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
-                       const RefineProgress& progress) {
-  return Refiner(loaded, kernel, call, options, ptxas, diags, progress).Run();
+                       const PipelineOptions& options, const RefineBy& by, DiagSink& diags) {
+  return Refiner(loaded, kernel, call, options, by, diags).Run();
 }
 
 }  // namespace tilec::api

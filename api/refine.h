@@ -31,8 +31,11 @@ using RefineProgress = std::function<void(size_t round, const std::string& what,
 // Compiles as `options` say, whose schedule is the solver's, until ptxas has nothing to say or
 // there is nothing left to try; then the best is kept and a warning says so. Leaves the schedule of
 // the last round in `loaded`.
+struct RefineBy {
+  std::string ptxas;  // where it lies
+  RefineProgress progress = nullptr;
+};
 Result<Refined> Refine(Loaded& loaded, const std::string& kernel, const Call& call,
-                       const PipelineOptions& options, const std::string& ptxas, DiagSink& diags,
-                       const RefineProgress& progress = nullptr);
+                       const PipelineOptions& options, const RefineBy& by, DiagSink& diags);
 
 }  // namespace tilec::api

@@ -76,6 +76,7 @@ class Search {
     if (!choice.why_not.empty()) return choice;
     Point standard;
     for (const Axis& axis : axes_) standard.push_back(axis.standard);
+    standard_ = standard;
     Descend(
         axes_, standard, asked_.choosing_threads, [&](const Point& p) { return Rate(p); },
         [&](const Point& p) { (void)RatingOf(p); });
@@ -212,8 +213,7 @@ class Search {
     for (const auto& [name, value] : point.values) call.statics[name] = call.all[name] = value;
     (void)ChooseForm(loaded_, signature_, options, &call);
     DiagSink quiet;
-    const auto image =
-        CompileCall(loaded_, signature_.kernel, call, options, nullptr, nullptr, nullptr, quiet);
+    const auto image = CompileCall(loaded_, signature_.kernel, call, options, {}, quiet);
     if (!image.ok()) return false;
     // What is solved to the end may not fit where the first answer did.
     const bool lost = std::any_of(quiet.all().begin(), quiet.all().end(), [](const Diagnostic& d) {
@@ -479,7 +479,12 @@ class Search {
     if (known == nullptr || known->forms == nullptr) return nullptr;
     const std::string key = fmt::format("{}{} {} {} {}", TextOf(statics), with.pack,
                                         with.share_copies, with.split, with.schedule);
-    const auto find = [&](auto& program) { program = LowerTo(*known, statics, with); };
+    // Those that cannot but be refused are not lowered. (The default is kept, whatever it fills.)
+    const bool looks = asked_.ptxas.empty() && with.pack == 1 && point != standard_;
+    const auto find = [&](auto& program) {
+      if (!looks || !FillsRegisters(known->forms->fn(), target_))
+        program = LowerTo(*known, statics, with);
+    };
     return memory_.programs.At(key, find).get();
   }
   void Become(const Point& point) const {
@@ -521,6 +526,7 @@ class Search {
   TuneMemory& memory_;
   Bindings names_;
   std::vector<Axis> axes_;
+  Point standard_;
   std::map<Point, Rating> rated_;
   std::once_flag standard_slide_once_;
   int64_t standard_slide_ = 0;
@@ -537,12 +543,11 @@ class Search {
 }  // namespace
 
 TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                       const PipelineOptions& options, scheduler::SolutionStore* store,
-                       TuneMemory* memory) {
+                       const PipelineOptions& options, const Remembered& from) {
   std::string key;
-  if (store != nullptr) {
+  if (from.store != nullptr) {
     key = TuneKey(loaded, signature, call, options);
-    if (auto values = KeptTunes(*store, key)) return {.values = *std::move(values)};
+    if (auto values = KeptTunes(*from.store, key)) return {.values = *std::move(values)};
   }
   DiagSink quiet;
   TuneChoice choice;
@@ -551,21 +556,21 @@ TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signatur
   TuneMemory own;
   PipelineOptions with = options;
   with.machine = *machine;  // read once, not for every point
-  choice = Search(loaded, signature, call, with, **machine, memory ? *memory : own).Run();
-  if (store != nullptr && choice.why_not.empty())
-    KeepTunes(*store, key, signature.kernel, choice.values);
+  choice = Search(loaded, signature, call, with, **machine, from.memory ? *from.memory : own).Run();
+  if (from.store != nullptr && choice.why_not.empty())
+    KeepTunes(*from.store, key, signature.kernel, choice.values);
   return choice;
 }
 
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
-                          const PipelineOptions& options, scheduler::SolutionStore* store,
-                          const Call& call, DiagSink& diags, TuneMemory* memory) {
+                          const Call& call, const PipelineOptions& options, const Remembered& from,
+                          DiagSink& diags) {
   if (options.tune == "default") return {};
   if (loaded.schedule_file >= 0) return {};  // a schedule is for one choice of tiles
   bool open = false;
   for (const frontend::TuneInfo& tune : signature.tunes) open = open || IsOpen(tune, call);
   if (!open) return {};
-  TuneChoice choice = ChooseTunes(loaded, signature, call, options, store, memory);
+  TuneChoice choice = ChooseTunes(loaded, signature, call, options, from);
   if (!choice.why_not.empty() && !choice.fails)  // else whoever compiles it says so
     diags.Report(kTuneFallsBack, Span{}, choice.why_not);
   return std::move(choice.values);

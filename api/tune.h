@@ -44,15 +44,20 @@ struct TuneChoice {
 
 struct TuneMemory;
 
-// `store` may be null: choices are not remembered. `memory` (may be null) makes it faster, if it is
-// of the same facts and statics.
+// What a choice may take from earlier ones.
+struct Remembered {
+  Remembered(scheduler::SolutionStore* store = nullptr, TuneMemory* memory = nullptr)
+      : store(store), memory(memory) {}
+  scheduler::SolutionStore* store;  // null: choices are not kept
+  TuneMemory* memory;  // may be null; makes it faster, if it is of the same facts and statics
+};
+
 TuneChoice ChooseTunes(const Loaded& loaded, const frontend::Signature& signature, const Call& call,
-                       const PipelineOptions& options, scheduler::SolutionStore* store,
-                       TuneMemory* memory = nullptr);
+                       const PipelineOptions& options, const Remembered& from);
 
 // What the options ask the open tunes of the call to be; empty: their defaults.
 frontend::Values TunesFor(const Loaded& loaded, const frontend::Signature& signature,
-                          const PipelineOptions& options, scheduler::SolutionStore* store,
-                          const Call& call, DiagSink& diags, TuneMemory* memory = nullptr);
+                          const Call& call, const PipelineOptions& options, const Remembered& from,
+                          DiagSink& diags);
 
 }  // namespace tilec::api

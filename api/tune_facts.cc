@@ -7,6 +7,8 @@
 #include "ir/isa.h"
 #include "ir/layout.h"
 #include "ir/lower/columns_wanted.h"
+#include "ir/lower/plan.h"
+#include "ir/matrix_unit.h"
 #include "ir/queries.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/extract.h"
@@ -53,6 +55,41 @@ double AskedFor(const ir::Function& warps) {
     all += bytes * (op.attr("share") ? static_cast<double>(warps.launch.cluster) : 1);
   }
   return all > 0 ? own / all : 1;
+}
+
+bool FillsRegisters(const ir::Function& fn, const ir::Target& target) {
+  if (target.unit().completion != ir::Completion::kGroups) return false;
+  const ir::LayoutPlan plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
+  if (plan.warpgroups < 2) return false;
+  constexpr int64_t kWord = 4;  // bytes of a register
+  const auto registers = [&](ir::ValueId v) -> int64_t {
+    const auto layout = plan.layouts.find(v);
+    if (layout == plan.layouts.end()) return 0;
+    return layout->second.regs() * ir::ByteSize(fn.type(v).dtype) / kWord;
+  };
+  // As roles have it, or one for all.
+  const int64_t quota = target.ComputeQuota(plan.warpgroups);
+  const int64_t alone =
+      target.RegistersAtLaunch(static_cast<int64_t>(plan.warpgroups) * ir::isa::kWarpgroupWarps);
+  const int64_t filled = std::max(target.model.filled_percent * quota,
+                                  target.model.filled_alone_percent * alone) /
+                         100;
+  for (ir::OpId loop : scheduler::InnermostLoops(fn)) {
+    const ir::Op& op = fn.ops[loop];
+    int64_t carried = 0, beside = 0;
+    for (ir::ValueId v : op.results) carried += registers(v);
+    if (carried == 0) continue;
+    const std::vector<ir::OpId>& body = fn.blocks[op.regions.back()].ops;
+    const std::vector<ir::ValueId>& kept = fn.ops[body.back()].operands;
+    for (ir::OpId id : body) {
+      const ir::Op& product = fn.ops[id];
+      if (product.kind == ir::OpKind::kDot &&
+          std::find(kept.begin(), kept.end(), product.results[0]) == kept.end())
+        beside = std::max(beside, registers(product.results[0]));
+    }
+    if (carried + beside > filled) return true;
+  }
+  return false;
 }
 
 scheduler::LaunchShape ShapeOf(const ir::Function& warps, const ir::Target& target,

@@ -37,6 +37,12 @@ double StoredByThreads(const ir::Function& warps, const ir::Target& target);
 // and one role does it all.
 bool AwaitsCopies(const ir::Function& warps);
 
+// Are tiles of a loop more than what fills a role, whatever order it takes: what it carries, and
+// beside that one product that is added to none of it? Such a program is taken to spill
+// (ir/lower/filled.h), which this says before it is lowered. Never where products are not a
+// warpgroup's, or one warpgroup makes them, whose quota is not known.
+bool FillsRegisters(const ir::Function& fn, const ir::Target& target);
+
 // Do its innermost loops do more than copy, multiply, and scale what was multiplied?
 bool DoesMore(const ir::Function& fn);
 

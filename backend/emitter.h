@@ -122,7 +122,7 @@ class Emitter {
   Result<void> EmitRole(const ir::Op& op, const RoleState& outer, std::vector<int>* taken);
   Result<void> EmitElect(const ir::Op& op);
   RoleState NewRole(int first_warp, int warps, int barrier);
-  // emit_control.cc, emit_uniform.cc, emit_counters.cc
+  // emit_control.cc, emit_carried.cc, emit_uniform.cc, emit_counters.cc
   std::vector<ir::ValueId> Yields(ir::BlockId block) const;
   Result<void> EmitFor(const ir::Op& op);
   Result<void> EmitForLoop(const ir::Op& op);

@@ -104,7 +104,7 @@ class Search {
       unguarded.guard_masks = false;
       // (Of a rule's programs the unguarded one may have fewer registers left.)
       const bool same = s.scheduled() && unguarded == s && line_.GuardsNothing(before.strategy);
-      if (!same && !SharesCause(before.strategy, *before.refusal, s)) continue;
+      if (!same && !SharesCause(before.strategy, *before.refusal, s, *request_.target)) continue;
       d.outcome = Decision::Outcome::kPruned;
       d.refusal = before.refusal;
       return false;

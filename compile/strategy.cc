@@ -56,13 +56,8 @@ std::vector<Strategy> Candidates(const Wish& wish) {
   return all;
 }
 
-namespace {
-// Registers of a thread beyond those that there are: so many less no other shape of a program
-// keeps. They were seen to differ by 8.
-constexpr int64_t kFarTooMany = 24;
-}  // namespace
-
-bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other) {
+bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other,
+                 const ir::Target& target) {
   switch (refusal.resource) {
     case Resource::kSchedule:
     case Resource::kPlan: return true;  // the file is at fault in every strategy
@@ -79,7 +74,8 @@ bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy
       // that share a tile walk another loop.)
       const bool shares = refused.shape == Shape::kSplit || other.shape == Shape::kSplit;
       return refusal.stage == Stage::kLower && refused.scheduled() &&
-             refusal.needed - refusal.available > kFarTooMany && other.order == refused.order &&
+             refusal.needed - refusal.available > target.registers.far_too_many &&
+             other.order == refused.order &&
              other.withheld_registers == refused.withheld_registers &&
              (shares ? other.shape == refused.shape : true);
     }

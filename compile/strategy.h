@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compile/refusal.h"
+#include "ir/target.h"
 
 namespace tilec::compile {
 
@@ -86,6 +87,7 @@ struct Decision {
 
 // Must a strategy fail because another one was refused, for the same cause? Judged from the typed
 // refusal, before anything is emitted.
-bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other);
+bool SharesCause(const Strategy& refused, const Refusal& refusal, const Strategy& other,
+                 const ir::Target& target);
 
 }  // namespace tilec::compile

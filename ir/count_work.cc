@@ -33,14 +33,14 @@ WorkCounter::WorkCounter(const Function& fn, const Bindings& names, const Target
       scalars_(static_cast<size_t>(fn.values.size())),
       extents_(static_cast<size_t>(fn.values.size())),
       known_(static_cast<size_t>(fn.ops.size())) {
+  Bindings all = fn.statics;
+  for (const auto& [name, value] : names) all[name] = value;
   for (const Param& p : fn.params) {
     if (p.kind != ParamKind::kTensor) {
       if (const auto at = names.find(p.name); at != names.end()) Set(p.value, at->second);
       continue;
     }
     std::vector<int64_t>& dims = dims_[p.value.index];
-    Bindings all = fn.statics;
-    for (const auto& [name, value] : names) all[name] = value;
     for (const Expr& e : p.dims) dims.push_back(Eval(e, all).value_or(0));
   }
   FindSteering();

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <climits>
+#include <iterator>
 #include <map>
 
 #include "support/expr.h"
@@ -284,16 +286,32 @@ int64_t RowsOfParts(const Layout& layout, int parts) {
 std::optional<std::vector<int>> ColumnsMap(const Layout& from, const Layout& to, int64_t first,
                                            int64_t columns) {
   if (from.rank != to.rank || from.rank == 0 || from.thread != to.thread) return std::nullopt;
-  std::map<std::vector<int64_t>, int> at;
-  for (int64_t q = 0; q < from.regs(); ++q) at[from.RegCoord(q)] = static_cast<int>(q);
+  // Coordinates as one number each: where a dim ends, the next begins.
+  const auto last = static_cast<size_t>(from.rank) - 1;
+  std::vector<int64_t> extents = from.Extent(), others = to.Extent();
+  others[last] += first;
+  for (size_t d = 0; d <= last; ++d) extents[d] = std::max(extents[d], others[d]);
+  const auto number = [&](const std::vector<int64_t>& at) {
+    int64_t n = 0;
+    for (size_t d = 0; d <= last; ++d) n = n * extents[d] + at[d];
+    return n;
+  };
+  std::vector<std::pair<int64_t, int>> at;
+  for (int64_t q = 0; q < from.regs(); ++q)
+    at.emplace_back(number(from.RegCoord(q)), static_cast<int>(q));
+  std::sort(at.begin(), at.end());
   std::vector<int> map;
   for (int64_t r = 0; r < to.regs(); ++r) {
     std::vector<int64_t> want = to.RegCoord(r);
-    want.back() += first;
-    const bool inside = want.back() < columns;
-    const auto it = at.find(want);
-    if (inside && it == at.end()) return std::nullopt;
-    map.push_back(inside ? it->second : -1);
+    want[last] += first;
+    if (want[last] >= columns) {
+      map.push_back(-1);
+      continue;
+    }
+    // (Of registers that hold the same the last one.)
+    const auto above = std::upper_bound(at.begin(), at.end(), std::pair(number(want), INT_MAX));
+    if (above == at.begin() || std::prev(above)->first != number(want)) return std::nullopt;
+    map.push_back(std::prev(above)->second);
   }
   return map;
 }

@@ -123,6 +123,8 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       c.in_flight.insert(dot);
     else if (plan.unit != ir::MatrixUnit::kNone)
       c.at_once = true;
+  for (const auto& [load, plan] : tiles.loads)
+    if (plan.buffer && !plan.tma) c.by_threads.insert(load);
   c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
   c.turns = c.at_once && target.Has("setmaxnreg") &&
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);

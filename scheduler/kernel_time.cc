@@ -7,6 +7,7 @@
 #include <set>
 
 #include "ir/isa.h"
+#include "ir/lower/bring.h"
 #include "ir/lower/plan.h"
 #include "ir/passes/row_threads.h"
 #include "ir/warp_check/rate.h"
@@ -90,13 +91,23 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 
 // Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
 // time, however many slots there are.
-int64_t LeastBrought(const Extraction& extraction, const ir::LayoutPlan& plan,
-                     const ir::Target& target) {
+int64_t LeastBrought(const CutProgram& cut, const Extraction& extraction, const ir::Target& target,
+                     std::optional<ir::LayoutPlan>* plan) {
+  // What engines bring as well, and in wide rows, threads do not: then no plan has to say so.
+  const auto may_be = [&](OpId id) {
+    const Op& op = cut.fn.ops[id];
+    if (op.kind != OpKind::kLoad) return false;
+    const ir::Type& tile = cut.fn.type(op.results[0]);
+    const bool narrow = tile.rank() == 2 && tile.shape[1] * ir::ByteSize(tile.dtype) <=
+                                                target.lowering.narrow_row_bytes;
+    return (narrow || cut.by_threads.count(id) > 0) && ir::MayBeBrought(cut.fn, op, target);
+  };
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
-      if (step.kind != StepKind::kOp) continue;
-      const auto load = plan.loads.find(step.op);
-      if (load != plan.loads.end() && load->second.threads)
+      if (step.kind != StepKind::kOp || !may_be(step.op)) continue;
+      if (!*plan) *plan = ir::MakePlan(cut.fn, target, 0, /*runs_ahead=*/true);
+      const auto load = (*plan)->loads.find(step.op);
+      if (load != (*plan)->loads.end() && load->second.threads)
         return target.model.slot_cycles / target.model.brought_turns;
     }
   return 0;
@@ -410,23 +421,30 @@ Sharing SharingOf(const ir::Target& target, int64_t ctas, double times) {
 
 ir::Target SharedBy(const ir::Target& target, const Sharing& sharing) {
   ir::Target out = target;
+  ShareCosts(target, sharing, &out);
+  return out;
+}
+
+void ShareCosts(const ir::Target& target, const Sharing& sharing, ir::Target* out) {
+  out->ops = target.ops;
   for (size_t u = 0; u < target.units.size(); ++u) {
     const double alone = static_cast<double>(target.units[u].alone_percent) / 100;
     // What neighbours ask for comes in by the same port: no CTA gets more than one alone.
     const double shared = (alone + (1 - alone) * sharing.beside) * sharing.times;
     const double scale = alone < 1 ? std::max(alone, shared) : 1;
     if (scale == 1) continue;
-    for (ir::OpCost& op : out.ops)
+    for (ir::OpCost& op : out->ops)
       for (ir::TargetUse& use : op.uses)
         if (use.unit == static_cast<int>(u)) use.cycles = use.cycles.Times(scale);
   }
-  return out;
 }
 
-std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target) {
+std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target,
+                                                    double* warpgroups) {
   const std::optional<CutProgram> cut = CutRows(fn, 1, target);
   std::vector<LoopPeriod> periods;
   if (!cut) return periods;
+  if (warpgroups != nullptr) *warpgroups = cut->schedule.warpgroups;
   const int hot = HotUnit(target);
   std::optional<ir::LayoutPlan> plan;
   for (const LoopReport& loop : cut->schedule.loops) {
@@ -442,11 +460,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
       if (!products) period.busy = UnitsBusy(graph);
-      if (products) {
-        if (!plan) plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
+      if (products)
         period.least =
-            std::max(LeastTurn(graph, target), LeastBrought(loop.extraction, *plan, target));
-      }
+            std::max(LeastTurn(graph, target), LeastBrought(*cut, loop.extraction, target, &plan));
       const bool chained = !cut->at_once && Chained(graph, tensor);
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)

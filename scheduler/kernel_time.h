@@ -38,8 +38,10 @@ struct LoopPeriod {
 };
 
 // Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
+// `warpgroups`, if given: CutWarpgroups, which is found out on the way.
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
-                                                    const ir::Target& target);
+                                                    const ir::Target& target,
+                                                    double* warpgroups = nullptr);
 
 // How CTAs find what they share: how many of those that share a port are there (0 none, 1 all),
 // and how often they need it, of as often as the machine's costs say.
@@ -48,7 +50,8 @@ struct Sharing {
   auto operator<=>(const Sharing&) const = default;
 };
 Sharing SharingOf(const ir::Target& target, int64_t ctas, double times);
-// `target` as they find it.
+// `target` as they find it. `out` is a copy of it, whose costs become so.
+void ShareCosts(const ir::Target& target, const Sharing& sharing, ir::Target* out);
 ir::Target SharedBy(const ir::Target& target, const Sharing& sharing);
 inline ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
   return SharedBy(target, SharingOf(target, ctas, times));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace tilec::scheduler {
 
@@ -246,15 +247,31 @@ std::optional<int64_t> ModuloScheduler::FreeSlot(int v, int64_t from, int64_t to
   return std::nullopt;
 }
 
+// Is one of those in the way of t? In a full stream it is often the same for several t.
+bool ModuloScheduler::MeetsNear(int64_t t) {
+  const int64_t phase = FloorMod(t, ii_);
+  for (Near& near : near_) {
+    int64_t after = near.phase - phase;
+    if (after < 0) after += ii_;
+    if (after >= near.mine && (after == 0 ? 0 : ii_ - after) >= near.theirs) continue;
+    std::swap(near_.front(), near);
+    return true;
+  }
+  return false;
+}
+
 // A free cycle that touches a neighbour on a resource of one instance: leaves no fragment there.
 std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
   std::optional<int64_t> best;
+  near_.clear();
+  for (const Conflict& c : conflicts_[v])
+    if (placed_[c.op]) near_.push_back({phase_[c.op], c.mine, c.theirs});
   for (const Conflict& c : conflicts_[v]) {
     if (!placed_[c.op] || !tight_[c.op]) continue;
     for (const int64_t at : {t_[c.op] + c.theirs, t_[c.op] - c.mine}) {
       const int64_t t = window.early + Mod(at - window.early);
       if (t > window.late || (best && (window.from_early ? t >= *best : t <= *best))) continue;
-      if (Free(v, t)) best = t;
+      if (!MeetsNear(t) && (shared_[v].empty() || Jump(v, t, true) == 0)) best = t;
     }
   }
   return best;

@@ -75,6 +75,7 @@ class ModuloScheduler {
   bool Free(int v, int64_t t);
   std::optional<int64_t> FreeSlot(int v, int64_t from, int64_t to);
   std::optional<int64_t> FlushSlot(int v, const Window& window);
+  bool MeetsNear(int64_t t);
   void Put(int v, int64_t t);
   void Place(int v, int64_t t);
   void Evict(int v);
@@ -106,6 +107,10 @@ class ModuloScheduler {
     int64_t start, cycles, step;
   };
   std::vector<There> there_;              // of one resource, in Jump
+  struct Near {  // what is placed and takes turns with an op
+    int64_t phase, mine, theirs;
+  };
+  std::vector<Near> near_;                // in FlushSlot; who was in the way last comes first
   std::vector<std::vector<User>> users_;  // the same, by resource
   std::vector<int64_t> capacity_;         // by resource of several instances
   std::vector<bool> tight_;               // ops of a nearly full resource of one instance

@@ -15,9 +15,6 @@ namespace tilec::scheduler {
 namespace {
 
 constexpr int64_t kRowsOfInstruction = 64;  // in shared memory, of a warpgroup's
-// CTAs of one role on an SM that draw more than one whose copies run ahead. (H200, D 256, two on an
-// SM: 85 us where several roles took 54.)
-constexpr int64_t kChainsThatPay = 3;
 
 // Bytes of a tile that a product reads, rows as whole instructions.
 int64_t BytesOf(const ir::Type& tile) {
@@ -112,7 +109,7 @@ std::optional<double> MarginOfOneRole(const ir::Function& fn, const ir::Target& 
   }
   const double margin = target.model.split_margin;
   if (!few) {
-    if (!hangs || beside < kChainsThatPay) return std::nullopt;
+    if (!hangs || beside < target.lowering.one_role_ctas) return std::nullopt;
     return 2 * margin;
   }
   // One turn. Alone on its SM such a CTA is no faster than one of several roles, and where more

@@ -20,6 +20,7 @@ struct CutProgram {
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
   bool close = false;            // ir::LoopSchedule::close
   bool given = false;            // its schedules are a file's
+  std::set<ir::OpId> by_threads;  // loads whose buffers no engine fills
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 

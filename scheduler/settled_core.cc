@@ -1,6 +1,7 @@
-// The laws that a refutation of settled.h rests on, as few as can be left out one by one: first all
-// that speak of an op, then all between two ops, then units. A solver that learns from what it
-// tried names them itself; this search is asked again instead.
+// The laws that a refutation of settled.h rests on, as few as can be left out one by one: first
+// that a role issues one instruction at a time, then all that speak of an op, units, and all
+// between two ops. A solver that learns from what it tried names them itself; this search is asked
+// again instead.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -20,6 +21,7 @@ using Pair = std::pair<int, int>;
 
 // Which laws are kept.
 struct Kept {
+  bool issue = true;  // one instruction stream per role
   std::vector<bool> op, unit;
   std::set<Pair> timed, tied;  // between two ops: cycles; one role for both
 };
@@ -44,6 +46,7 @@ class Minimizer {
       change(&less);
       if (Refuted(less)) kept = std::move(less);
     };
+    drop([](Kept* less) { less->issue = false; });
     for (size_t v = 0; v < kept.op.size(); ++v)
       drop([&](Kept* less) {
         less->op[v] = false;
@@ -66,7 +69,7 @@ class Minimizer {
     timed.pins.clear();
     for (size_t v = 0; v < timed.ops.size(); ++v) {
       GraphOp& op = timed.ops[v];
-      if (!kept.op[v]) op.issue = 0;
+      if (!kept.op[v] || !kept.issue) op.issue = 0;
       std::erase_if(op.uses,
                     [&](const UnitUse& use) { return !kept.op[v] || !kept.unit[use.unit]; });
     }
@@ -113,7 +116,7 @@ std::vector<CoreItem> SettledCore(const Graph& graph, const SolveOptions& option
             needed = needed || (kept->op[v] && kept->unit[use.unit] &&
                                 guard.text.ends_with(" " + graph.units[use.unit].name));
         break;
-      case Law::kIssue:
+      case Law::kIssue: needed = kept->issue; break;
       case Law::kPin:
       case Law::kApart: needed = true; break;
       case Law::kNoTransfer:

@@ -29,12 +29,27 @@ struct Form {
   explicit Form(ir::Function f) : fn(std::move(f)) {}
   using Periods = std::optional<std::vector<LoopPeriod>>;
 
-  const Periods& PeriodsAt(const Sharing& sharing, const ir::Target& target) {
+  // `shared`: a copy of the target, for its costs as they are shared.
+  const Periods& PeriodsAt(const Sharing& sharing, const ir::Target& target,
+                           std::optional<ir::Target>* shared) {
     const std::lock_guard<std::mutex> lock(mutex);
     auto known = periods.find(sharing);
-    if (known == periods.end())
-      known = periods.emplace(sharing, BoundPeriods(fn, SharedBy(target, sharing))).first;
+    if (known == periods.end()) {
+      if (!*shared) *shared = target;
+      ShareCosts(target, sharing, &**shared);
+      double found = 0;
+      known = periods.emplace(sharing, BoundPeriods(fn, **shared, &found)).first;
+      if (found > 0) warpgroups = found;
+    }
     return known->second;
+  }
+  // However costs are shared: what hangs on what does not depend on that.
+  const Periods& AnyPeriods(const ir::Target& target, std::optional<ir::Target>* shared) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!periods.empty()) return periods.begin()->second;
+    }
+    return PeriodsAt({}, target, shared);
   }
   double Warpgroups(const ir::Target& target) {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -103,14 +118,14 @@ class Question {
   // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
   std::optional<KernelTime> TimeOf(Form& form, double share, int64_t cluster, bool stays = false,
                                    int64_t one_role = 0) {
-    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
+    const ir::WorkCount& work = WorkOf(form);
     whole_flops = work.whole_flops;
     if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
       again_ms = 1e-6 * work.again_bytes / gbs;
     if (work.instances == 0) return std::nullopt;
     const Sharing sharing =
         SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
-    const Form::Periods& periods = form.PeriodsAt(sharing, target_);
+    const Form::Periods& periods = form.PeriodsAt(sharing, target_, &shared_);
     if (!periods) return std::nullopt;
     LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
     shape.in_order = one_role > 0;
@@ -134,22 +149,32 @@ class Question {
     return time;
   }
   std::optional<double> MarginOfOneRole(Form& form) {
-    const ir::WorkCount work = ir::CountWork(form.fn, names_, target_, {.edges = false});
-    const Form::Periods& periods = form.PeriodsAt({}, target_);
+    const ir::WorkCount& work = WorkOf(form);
+    const Form::Periods& periods = form.AnyPeriods(target_, &shared_);
     if (!periods) return std::nullopt;
-    return scheduler::MarginOfOneRole(form.fn, target_, work, *periods,
-                                      form.CtasOfOneRole(target_));
+    const auto margin = [&](int64_t beside) {
+      return scheduler::MarginOfOneRole(form.fn, target_, work, *periods, beside);
+    };
+    constexpr int64_t kAnyNumber = 1 << 16;  // of CTAs on an SM: whether it hangs on how many
+    return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
   }
-  int64_t TilesOf(const Form& form) const {
-    return ir::CountWork(form.fn, names_, target_, {.edges = false}).instances;
-  }
+  int64_t TilesOf(const Form& form) { return WorkOf(form).instances; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
+  // Counted once: a form is looked at as it stays, once and by one role.
+  const ir::WorkCount& WorkOf(const Form& form) {
+    const auto [at, fresh] = works_.try_emplace(&form);
+    if (fresh) at->second = ir::CountWork(form.fn, names_, target_, {.edges = false});
+    return at->second;
+  }
+
   const ir::Target& target_;
   const Bindings& names_;
   const ShapeOf& shape_of_;
   const Asked asked_;
+  std::optional<ir::Target> shared_;  // costs of what was looked at last
+  std::map<const Form*, ir::WorkCount> works_;
 };
 
 }  // namespace
@@ -176,7 +201,8 @@ class Forms::Kept {
       choice.ms = time.ms, choice.busy = time.busy();
     };
     take(*alone);
-    if (const double asked = ShareAsked(fn(), target_); CutsLines(fn(), row_starts) && asked < 1) {
+    if (const double asked = CutsLines(fn(), row_starts) ? ShareAsked(fn(), target_) : 1;
+        asked < 1) {
       Form& clustered = Clustered();
       // Of a grid of one tile's height half of the CTAs would only copy.
       const bool idle = 2 * model.TilesOf(plain_.form) <= model.TilesOf(clustered);
@@ -359,7 +385,7 @@ class Forms::Kept {
   }
 
   // As many instances in a tile as leave the fewest tiles; 1: as it is.
-  std::pair<int64_t, Tiles*> ChoosePack(const Question& model) {
+  std::pair<int64_t, Tiles*> ChoosePack(Question& model) {
     std::pair<int64_t, Tiles*> best = {1, nullptr};
     int64_t fewest = model.TilesOf(plain_.form);
     for (int64_t heads = 2; heads <= ir::kMostPacked; heads *= 2) {

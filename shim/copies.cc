@@ -7,19 +7,18 @@
 
 namespace tilec::shim {
 
-Code Copy1D(Process& p, uint64_t to, uint64_t from, uint64_t bytes, Side to_side, Side from_side,
-            const void* stream) {
+Code CopyRun(Process& p, const Run& run, const void* stream) {
   for (const auto& [address, side, what] :
-       {std::tuple{to, to_side, "to"}, std::tuple{from, from_side, "from"}}) {
-    if (bytes == 0 || side == Side::kAny || p.FindBlock(address) != nullptr) continue;
-    p.Note(fmt::format("a copy of {} bytes {} {:#x}, which is no memory of the device", bytes, what,
-                       address));
+       {std::tuple{run.to, run.to_side, "to"}, std::tuple{run.from, run.from_side, "from"}}) {
+    if (run.bytes == 0 || side == Side::kAny || p.FindBlock(address) != nullptr) continue;
+    p.Note(fmt::format("a copy of {} bytes {} {:#x}, which is no memory of the device", run.bytes,
+                       what, address));
     return kInvalidValue;
   }
   CopyWork work;
-  work.to = to;
-  work.from = from;
-  work.width = bytes;
+  work.to = run.to;
+  work.from = run.from;
+  work.width = run.bytes;
   return p.Submit(stream, work);
 }
 

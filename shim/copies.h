@@ -9,8 +9,12 @@ namespace tilec::shim {
 
 enum class Side : uint8_t { kAny, kDevice };
 
-Code Copy1D(Process& p, uint64_t to, uint64_t from, uint64_t bytes, Side to_side, Side from_side,
-            const void* stream);
+// A run of bytes, and on which sides the caller says that memory of the device lies.
+struct Run {
+  uint64_t to, from, bytes;
+  Side to_side = Side::kAny, from_side = Side::kAny;
+};
+Code CopyRun(Process& p, const Run& run, const void* stream);
 Code FromDriver(Process& p, const DriverCopy2D* copy, CopyWork* out);
 Code FromDriver(Process& p, const DriverCopy3D* copy, CopyWork* out);
 Code FromRuntime(Process& p, const RuntimeCopy3D* copy, CopyWork* out);

@@ -151,29 +151,31 @@ SHIM_API int cuPointerSetAttribute(const void*, int, uint64_t) { return kOk; }
 // ---- copies ----
 SHIM_API int cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
   Call c;
-  return Copy1D(*c, to, from, bytes, Side::kAny, Side::kAny, nullptr);
+  return CopyRun(*c, {to, from, bytes}, nullptr);
 }
 SHIM_API int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   Call c;
-  return Copy1D(*c, to, from, bytes, Side::kAny, Side::kAny, stream);
+  return CopyRun(*c, {to, from, bytes}, stream);
 }
 SHIM_API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
   Call c;
-  return Copy1D(*c, to, reinterpret_cast<uint64_t>(from), bytes, Side::kDevice, Side::kAny, stream);
+  return CopyRun(*c, {to, reinterpret_cast<uint64_t>(from), bytes, Side::kDevice, Side::kAny},
+                 stream);
 }
 SHIM_API int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
   return cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr);
 }
 SHIM_API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
   Call c;
-  return Copy1D(*c, reinterpret_cast<uint64_t>(to), from, bytes, Side::kAny, Side::kDevice, stream);
+  return CopyRun(*c, {reinterpret_cast<uint64_t>(to), from, bytes, Side::kAny, Side::kDevice},
+                 stream);
 }
 SHIM_API int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
   return cuMemcpyDtoHAsync_v2(to, from, bytes, nullptr);
 }
 SHIM_API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
   Call c;
-  return Copy1D(*c, to, from, bytes, Side::kDevice, Side::kDevice, stream);
+  return CopyRun(*c, {to, from, bytes, Side::kDevice, Side::kDevice}, stream);
 }
 SHIM_API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
   return cuMemcpyDtoDAsync_v2(to, from, bytes, nullptr);

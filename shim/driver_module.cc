@@ -245,7 +245,7 @@ SHIM_API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, vo
   Function* f = c->FunctionOf(function);
   if (f == nullptr) return kInvalidHandle;
   if (grid == nullptr || block == nullptr) return kInvalidValue;
-  return BestBlock(*c, f, bytes, dynamic, limit, grid, block);
+  return BestBlock(*c, {f, bytes, dynamic, limit}, grid, block);
 }
 SHIM_API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void* function,
                                               size_t (*bytes)(int), size_t dynamic, int limit) {

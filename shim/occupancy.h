@@ -10,15 +10,24 @@
 
 namespace tilec::shim {
 
-inline Code BestBlock(Process& p, Function* f, size_t (*bytes)(int), size_t dynamic, int limit,
-                      int* grid, int* block) {
+// A function whose block is open, with shared memory of `bytes`(threads), or `dynamic` where that
+// is null.
+struct OpenBlock {
+  Function* f;
+  size_t (*bytes)(int);
+  size_t dynamic;
+  int limit;  // threads; 0: the function's
+};
+
+inline Code BestBlock(Process& p, const OpenBlock& open, int* grid, int* block) {
   int most = 0;
-  p.GetAttribute(f, 0, &most);
-  if (limit > 0) most = std::min(most, limit);
+  p.GetAttribute(open.f, 0, &most);
+  if (open.limit > 0) most = std::min(most, open.limit);
   int best = 0;
   *grid = *block = 0;
   for (int threads = most / 32 * 32; threads >= 32; threads -= 32) {
-    const int blocks = p.BlocksPerSm(f, threads, bytes != nullptr ? bytes(threads) : dynamic);
+    const size_t bytes = open.bytes != nullptr ? open.bytes(threads) : open.dynamic;
+    const int blocks = p.BlocksPerSm(open.f, threads, bytes);
     if (blocks * threads <= best) continue;
     best = blocks * threads;
     *block = threads;

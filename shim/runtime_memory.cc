@@ -21,9 +21,10 @@ bool Sides(int kind, Side* to, Side* from) {
 
 int CopyBy(uint64_t to, uint64_t from, size_t bytes, int kind, void* stream) {
   Call c;
-  Side to_side, from_side;
-  if (!Sides(kind, &to_side, &from_side)) return Last(21);  // cudaErrorInvalidMemcpyDirection
-  return Last(Copy1D(*c, to, from, bytes, to_side, from_side, stream));
+  Run run{to, from, bytes};
+  if (!Sides(kind, &run.to_side, &run.from_side))
+    return Last(21);  // cudaErrorInvalidMemcpyDirection
+  return Last(CopyRun(*c, run, stream));
 }
 
 int CopySymbol(const void* symbol, uint64_t other, size_t bytes, size_t offset, bool to_symbol,
@@ -37,8 +38,7 @@ int CopySymbol(const void* symbol, uint64_t other, size_t bytes, size_t offset, 
     return Last(kInvalidValue);
   }
   const uint64_t at = address + offset;
-  return Last(Copy1D(*c, to_symbol ? at : other, to_symbol ? other : at, bytes, Side::kAny,
-                     Side::kAny, stream));
+  return Last(CopyRun(*c, {to_symbol ? at : other, to_symbol ? other : at, bytes}, stream));
 }
 
 }  // namespace

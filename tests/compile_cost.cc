@@ -139,8 +139,8 @@ class Costs {
     api::Observation look;
     look.decisions = &decisions;
     const double start = ProcessorMs();
-    const auto image = api::CompileCall(loaded, call.kernel, *bound, options, nullptr,
-                                        settings_.stages ? &look : nullptr, nullptr, diags);
+    const auto image = api::CompileCall(loaded, call.kernel, *bound, options,
+                                        {.look = settings_.stages ? &look : nullptr}, diags);
     const double ms = ProcessorMs() - start;
     if (!image.ok()) return ++refused_, true;
     if (!seen_.insert(image->ptx).second) return true;

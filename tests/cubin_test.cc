@@ -49,7 +49,7 @@ class Assembler {
     options.solutions = solved_.store();
     if (!target_.empty()) options.target = target_;
     TRY(const backend::KernelImage image,
-        api::CompileCall(loaded, call.kernel, bound, options, nullptr, nullptr, nullptr, diags));
+        api::CompileCall(loaded, call.kernel, bound, options, {}, diags));
     if (!seen_.insert(image.ptx).second) return true;  // the same kernel for other sizes
     TRY(const backend::PtxasReport report,
         backend::Assemble(image.ptx, image.target, ptxas_, diags));

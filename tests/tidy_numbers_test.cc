@@ -85,7 +85,6 @@ const std::vector<ConstantException> kMeasuredInCode = {
     {"ir/lower/row_runs.cc", "kWordBytes",
      "the width of a register: what was measured is that it pays"},
     {"ir/lower/row_pressure.cc", "kNearly", "the assembler's, whose habits are not a machine's"},
-    {"scheduler/one_role.cc", "kChainsThatPay", "of one machine yet: a row is due"},
 };
 
 // `constexpr int64_t kName = 12;` → kName, if a number stands in its value.

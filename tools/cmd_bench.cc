@@ -114,8 +114,9 @@ Result<> KernelBench::Bind(const Assignments& given) {
 Result<> KernelBench::Compile() {
   const Clock::time_point start = Clock::now();
   TRY(backend::KernelImage image,
-      api::CompileCall(session_.loaded(), kernel_, call_, session_.pipeline(), session_.cache(),
-                       &session_.look(), &cached_, session_.diags()));
+      api::CompileCall(session_.loaded(), kernel_, call_, session_.pipeline(),
+                       {.cache = session_.cache(), .look = &session_.look(), .cached = &cached_},
+                       session_.diags()));
   api::ShowPaths(session_.loaded(), &image);
   TRY(kernel_on_, runtime::LoadedKernel::Load(*device_, std::move(image), session_.diags()));
   compile_ms_ = std::chrono::duration<double, std::milli>(Clock::now() - start).count();

@@ -69,8 +69,8 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
       fmt::print(stderr, "  refining {}: round {}, {}, {:.0f} s so far\n", p.kernel, round, what,
                  seconds);
     };
-  TRY(const api::Refined refined,
-      api::Refine(session.loaded(), p.kernel, p.call, session.pipeline(), ptxas, diags, progress));
+  TRY(const api::Refined refined, api::Refine(session.loaded(), p.kernel, p.call,
+                                              session.pipeline(), {ptxas, progress}, diags));
   for (const std::string& round : refined.rounds) fmt::print(stderr, "{}: {}\n", p.kernel, round);
   for (size_t i = 0; i < refined.before.size(); ++i)
     PrintReport(refined.image.before[i].entry, refined.before[i]);

@@ -124,8 +124,8 @@ Result<> NoteKernel(Making& making, const frontend::Signature& signature, const 
 }
 
 Result<backend::KernelImage> BuildOne(Session& session, const Prepared& p) {
-  return api::CompileCall(session.loaded(), p.kernel, p.call, session.pipeline(), session.cache(),
-                          nullptr, nullptr, session.diags());
+  return api::CompileCall(session.loaded(), p.kernel, p.call, session.pipeline(),
+                          {.cache = session.cache()}, session.diags());
 }
 
 // Aligned first: of builds that fit equally well a launch takes the first.

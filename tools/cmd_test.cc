@@ -64,13 +64,22 @@ void PrintTestText(const std::string& what, const frontend::TestInfo& test,
                  DescribeCheck(t, *t.expected));
 }
 
+// What the tests of a file run with.
+struct TestRun {
+  Session& session;
+  const std::string& file;
+  runtime::Device* device;  // null: the interpreter alone runs
+  Tally& tally;
+  Images images = {};
+};
+
 // One call; prints its line.
-void RunCall(Session& session, const std::string& file, const frontend::TestInfo& test,
-             const frontend::TestCallInfo& call, runtime::Device* device, Images& images,
-             Tally& tally) {
+void RunCall(TestRun& run, const frontend::TestInfo& test, const frontend::TestCallInfo& call) {
+  Session& session = run.session;
+  Tally& tally = run.tally;
   ++tally.calls;
   RunRequest request;
-  request.images = &images;
+  request.images = &run.images;
   request.kernel = call.kernel;
   request.values = call.args;
   for (const auto& [name, input] : call.inputs) {
@@ -80,17 +89,17 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
       request.inputs[name] = input;
   }
   request.seed = call.seed ? static_cast<uint64_t>(*call.seed) : session.options().seed;
-  request.device = device;
-  request.check = device != nullptr;
+  request.device = run.device;
+  request.check = run.device != nullptr;
   request.tolerance = call.tolerance.value_or(-1);
   request.expect = call.expect;
   session.SetContext(fmt::format("in {}", CallText(call)));
   const auto result = RunKernel(session, request);
   const bool json = session.options().format == "json";
-  const std::string what = fmt::format("{}: \"{}\" {}", file, test.name, CallText(call));
+  const std::string what = fmt::format("{}: \"{}\" {}", run.file, test.name, CallText(call));
   if (!result.ok()) {
     ++tally.broken;
-    if (json) return PrintTestJson(file, test, call, "error", nullptr);
+    if (json) return PrintTestJson(run.file, test, call, "error", nullptr);
     fmt::print("ERROR  {}\n", what);
     return;
   }
@@ -99,7 +108,7 @@ void RunCall(Session& session, const std::string& file, const frontend::TestInfo
   tally.decided.Add(decided);
   if (!result->ok() || !enough) ++tally.failed;
   if (!json) return PrintTestText(what, test, call, *result, enough);
-  PrintTestJson(file, test, call, !result->ok() ? "wrong" : enough ? "ok" : "vague", &*result);
+  PrintTestJson(run.file, test, call, !result->ok() ? "wrong" : enough ? "ok" : "vague", &*result);
 }
 
 // The exit code of one file.
@@ -108,12 +117,12 @@ int TestFile(const Options& options, const std::string& file, runtime::Device* d
   Session session(options);
   if (!session.LoadFile(file).ok()) return session.Finish();
   int code = kOk;
-  Images images;
+  TestRun run{session, file, device, tally};
   const int before = tally.calls;
   for (const frontend::TestInfo& test : session.loaded().program->tests()) {
     if (!options.filter.empty() && test.name.find(options.filter) == std::string::npos) continue;
     for (const frontend::TestCallInfo& call : test.calls) {
-      RunCall(session, file, test, call, device, images, tally);
+      RunCall(run, test, call);
       code = std::max(code, session.Finish());
     }
   }

@@ -212,9 +212,10 @@ Result<backend::KernelImage> KernelRun::Compile() {
     key = api::ImageKey(session_.loaded(), signature_.kernel, call_, options);
     if (const auto at = request_.images->find(key); at != request_.images->end()) return at->second;
   }
-  auto image =
-      api::CompileCall(session_.loaded(), signature_.kernel, call_, options, session_.cache(),
-                       &session_.look(), &result_.cached, session_.diags());
+  auto image = api::CompileCall(
+      session_.loaded(), signature_.kernel, call_, options,
+      {.cache = session_.cache(), .look = &session_.look(), .cached = &result_.cached},
+      session_.diags());
   if (keep && image.ok()) request_.images->emplace(std::move(key), *image);
   return image;
 }

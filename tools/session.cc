@@ -103,8 +103,9 @@ Result<> Session::Tune(const frontend::Signature& signature, api::Call* call,
   by.compiler = Compiler();
   by.contents = RandomContents(*this, signature, of);
   DiagSink said;
-  const auto tuning = api::TuningFor(loaded_, signature, pipeline(), by, true,
-                                     cache() ? &*solutions_ : nullptr, of, said);
+  by.remembered.store = cache() ? &*solutions_ : nullptr;
+  by.say = true;
+  const auto tuning = api::TuningFor(loaded_, signature, of, pipeline(), by, said);
   for (const Diagnostic& d : said.all()) {
     if (!said_.insert(d.message).second) continue;
     DiagBuilder again = diags_.ReportText(*d.def, d.span, d.message);

@@ -80,7 +80,7 @@ Result<Timeline> RecordTimeline(Session& session, runtime::Device& device,
   api::PipelineOptions options = session.pipeline();
   options.stamps = kRecords;
   TRY(backend::KernelImage image,
-      api::CompileCall(session.loaded(), kernel, call, options, nullptr, &look, nullptr, diags));
+      api::CompileCall(session.loaded(), kernel, call, options, {.look = &look}, diags));
   api::ShowPaths(session.loaded(), &image);
   TRY(auto loaded, runtime::LoadedKernel::Load(device, std::move(image), diags));
   std::vector<uint32_t> words(static_cast<size_t>(table.Words()), ir::kNoStamp);

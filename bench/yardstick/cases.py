@@ -96,11 +96,14 @@ def _attention(id, s, d, causal, h=64, g=8, b=1, priority=0):
                 {"causal": causal})
 
 
-def _attention_fixed(id, s, d, h=64, g=8):
-    case = _attention(id, s, d, False, h, g, priority=2)
-    case.kernel = "bench/kernels/attention_fixed.tile:attention_fixed"
-    case.values = {"scale": d ** -0.5}
-    case.group = "model"
+def _attention_long(id, s, d, causal=False, h=64, g=8):
+    """The same, in the two launches of attention with one reference a row."""
+    case = _attention(id, s, d, causal, h, g, priority=2)
+    of = "std/models/attention_long.tile:attention_"
+    case.kernel, case.group = of + "fixed", "model"
+    case.tensors.append(("again", "i32", (1, h, s), "out"))
+    case.steps = [(of + "fixed", ["Q", "K", "V", "O", "again"], case.values),
+                  (of + "again", ["Q", "K", "V", "again", "O"], case.values)]
     return case
 
 
@@ -278,9 +281,11 @@ CASES = [
     _attention("fa_fwd_bf16_d64_s16384_causal", 16384, 64, True, 32, 32, priority=1),
     _attention("fa_fwd_bf16_d256_s16384", 16384, 256, False, 8, 8, priority=1),
     _attention("fa_fwd_bf16_d256_s16384_causal", 16384, 256, True, 8, 8, priority=1),
-    _attention_fixed("fa_fixed_bf16_d128_s2048", 2048, 128),
-    _attention_fixed("fa_fixed_bf16_d128_s8192", 8192, 128),
-    _attention_fixed("fa_fixed_bf16_d128_s16384", 16384, 128),
+    _attention_long("fa_long_bf16_d128_s2048", 2048, 128),
+    _attention_long("fa_long_bf16_d128_s8192", 8192, 128),
+    _attention_long("fa_long_bf16_d128_s8192_causal", 8192, 128, True),
+    _attention_long("fa_long_bf16_d128_s16384", 16384, 128),
+    _attention_long("fa_long_bf16_d128_s16384_causal", 16384, 128, True),
     _rows("softmax_bf16_16384x32768", "std/softmax.tile:softmax_bf16", "bf16", 16384, 32768,
           "softmax", priority=2),
     _rows("softmax_fp32_16384x32768", "std/softmax.tile:softmax", "f32", 16384, 32768, "softmax",

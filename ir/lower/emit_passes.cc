@@ -58,7 +58,11 @@ void Emitter::Hand(const Op& op, int64_t pass) {
   const Ring& ring = passes_.at(pass);
   const std::vector<int64_t> one = {1};
   ValueId value = Scalar(op.results[0]);
-  if (out_.type(value).dtype == DType::kBool) value = b_.Cast(value, DType::kI32);
+  if (out_.type(value).dtype == DType::kBool) {
+    value = b_.Cast(value, DType::kI32);
+    // Both roles ask the same of the same number: what steers them is congruent.
+    Bind(op.results[0], b_.Cmp("ne", value, b_.Int(0, DType::kI32)));
+  }
   value = Reshape_(value, one, ReplicatedLayout(one, plan_.threads()));
   NextSlot(ring, true);
   b_.Add(OpKind::kSmemStore, {value, buffers_[p_.passes.at(pass).buffer]}, {});

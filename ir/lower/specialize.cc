@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -36,6 +37,7 @@ constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, f
 // as solved and keep three, or cannot have more without: what is loaded for a tile is released
 // behind its last product, and behind it in the load role stands all that the next tile reads. With
 // a slot free the role is at the next tile's loads while this one's last iterations run.
+constexpr int kLeastSlots = 2;  // below, nothing overlaps
 struct Room {
   int depth;
   SequentialOptions::Staging staging;
@@ -43,7 +45,7 @@ struct Room {
 };
 std::vector<Room> RoomsOf(const Target& target, const ScheduledResources* scheduled) {
   using Staging = SequentialOptions::Staging;
-  constexpr int kLeast = 2;   // slots; below, nothing overlaps
+  constexpr int kLeast = kLeastSlots;
   constexpr int kEnough = 3;  // deeper rings are worth less than loads of the next tile
   std::vector<Room> rooms;
   const int most = static_cast<int>(target.lowering.most_slots);
@@ -80,6 +82,27 @@ bool DrainsOverTiles(const ProgramPlan& plan, const Function& fn) {
   });
 }
 
+// Bytes that the rings of a plan take at least where they have at most so many slots: all of them
+// are alive when the kernel begins. (Of rings around others, and of one slot only, rows are not
+// padded: those are left out.)
+int64_t LeastBytesOfRings(const ProgramPlan& plan, int64_t depth) {
+  std::map<size_t, int64_t> bytes;  // by buffer
+  for (const PlannedRing& ring : plan.rings) {
+    if (!ring.in_loop || ring.around || ring.slots < 2) continue;
+    for (const RingSite& site : ring.sites)
+      for (OpId load : site.loads) {
+        const auto at = plan.load_buffers.find(load);
+        if (at == plan.load_buffers.end()) continue;
+        const PlannedBuffer& buffer = plan.buffers[at->second];
+        const int64_t slots = std::max<int64_t>(1, buffer.type.depth);
+        bytes[at->second] = buffer.bytes / slots * std::min(slots, depth);
+      }
+  }
+  int64_t all = 0;
+  for (const auto& [buffer, of] : bytes) all += of;
+  return all;
+}
+
 // What became of an attempt, beside the program.
 struct AsRoles {
   bool specialized = false;
@@ -110,8 +133,12 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
     const bool last = &form == std::end(kForms) - 1;
     bool registers_full = false;
     bool drains = true, over_tiles = true;
+    std::map<Staging, int> hopeless;  // the fewest slots whose rings alone were seen not to fit
     for (const Room& room : RoomsOf(target, options.scheduled)) {
       if (registers_full) break;
+      if (const auto at = hopeless.find(room.staging);
+          at != hopeless.end() && room.depth >= at->second)
+        continue;
       with.staging = room.staging;
       with.outer_slots = with.next_tile = room.outer_slots;
       // Without stores that drain all rooms of a depth are one.
@@ -134,8 +161,14 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
         over_tiles = DrainsOverTiles(*plan, fn);
       }
       const bool binding = options.scheduled && options.scheduled->binding;
-      if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding)
-        continue;  // buffers alone
+      if (plan.ok() && plan->smem_bytes > target.limits.smem_bytes && !binding) {
+        // Buffers alone; fewer slots may be no help either.
+        for (int depth = room.depth; depth >= kLeastSlots; --depth) {
+          if (LeastBytesOfRings(*plan, depth) <= target.limits.smem_bytes) break;
+          hopeless[room.staging] = depth;
+        }
+        continue;
+      }
       if (plan.ok()) {
         Result<Function> out = Realise(fn, *plan, target, with, &registers_full, attempt);
         if (out.ok()) {

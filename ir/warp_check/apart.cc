@@ -122,19 +122,20 @@ bool Machine::MeetsFor(int role, int apart) const {
 void Machine::Advance(Clock& clock, int component, int32_t now) const {
   int32_t* const counts = clock.Write();
   counts[component] = now;
-  for (int a = 0; a < apart(); ++a) counts[ClockOf(component, a)] = now;
+  if (apart() > 0) std::fill_n(counts + ClockOf(component, 0), apart(), now);
 }
 
 void Machine::TellOfOneSlot(Clock& told, int slot) const {
   const int one = ApartOfSlot(slot);
   if (one < 0) return;
   int32_t* const counts = told.Write();
-  for (int c = 0; c < 2 * static_cast<int>(p_.roles.size()); ++c)
-    for (int a = 0; a < apart(); ++a)
-      if (a != one) counts[ClockOf(c, a)] = 0;
+  for (int c = 0; c < 2 * static_cast<int>(p_.roles.size()); ++c) {
+    const int32_t told_of_it = counts[ClockOf(c, one)];
+    std::fill_n(counts + ClockOf(c, 0), apart(), 0);
+    counts[ClockOf(c, one)] = told_of_it;
+  }
   for (int other = 0; other < p_.slots(); ++other)
-    if (const int a = ApartOfSlot(other); a >= 0 && a != one)
-      counts[SlotComponent(other)] = 0;
+    if (const int a = ApartOfSlot(other); a >= 0 && a != one) counts[SlotComponent(other)] = 0;
 }
 
 // Nothing was done with it yet.

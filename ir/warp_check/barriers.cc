@@ -161,6 +161,8 @@ Step Machine::Wait(OpId id) {
   if ((known & 1) == (parity.add & 1)) {
     if (b.phase == known) {
       me().stuck = id;
+      me().stuck_slot = slot;
+      me().stuck_phase = b.phase;
       return Step::kBlocked;
     }
     if (b.phase > known + 1)

@@ -1,15 +1,46 @@
 // What a role or a barrier knows: a count for each component. A state has three clocks a barrier
 // and is copied wherever control may go two ways, so copies share their counts until one of them is
-// written; and most clocks of barriers say nothing, which takes no memory.
+// written; and most clocks of barriers say nothing, which takes no memory. All clocks of a walk
+// have one size, so what one gives back the next takes.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace tilec::ir::warp_check {
+
+// Counts that nobody has, of the size that was asked for last.
+class FreeCounts {
+ public:
+  static FreeCounts& OfThread() {
+    static thread_local FreeCounts counts;
+    return counts;
+  }
+  int32_t* Take(size_t size) {
+    if (size != size_) {
+      free_.clear();
+      size_ = size;
+    }
+    if (free_.empty()) return new int32_t[1 + size];
+    int32_t* const counts = free_.back().release();
+    free_.pop_back();
+    return counts;
+  }
+  void Give(int32_t* counts, size_t size) {
+    std::unique_ptr<int32_t[]> given(counts);
+    if (size == size_ && free_.size() < kMost) free_.push_back(std::move(given));
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  size_t size_ = 0;
+  std::vector<std::unique_ptr<int32_t[]>> free_;
+};
 
 class Clock {
  public:
@@ -34,7 +65,7 @@ class Clock {
 
   int32_t* Write() {  // `size` counts that are its own
     if (counts_ && *counts_ == 1) return counts_ + 1;
-    int32_t* const own = new int32_t[1 + size_];
+    int32_t* const own = FreeCounts::OfThread().Take(size_);
     *own = 1;
     if (counts_)
       std::copy_n(counts_ + 1, size_, own + 1);
@@ -67,7 +98,7 @@ class Clock {
     if (counts_) ++*counts_;
   }
   void Drop() {
-    if (counts_ && --*counts_ == 0) delete[] counts_;
+    if (counts_ && --*counts_ == 0) FreeCounts::OfThread().Give(counts_, size_);
   }
 
   size_t size_ = 0;

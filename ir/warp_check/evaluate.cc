@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "ir/warp_check/machine.h"
@@ -14,6 +15,17 @@ Scalar Machine::Get(ValueId v) {
   if (it != me().env.end()) return it->second;
   if (fn_.param(v)) return terms_.Of({Atom::Kind::kParam, v.index, 0, {}});
   return terms_.Of({Atom::Kind::kPrivate, -1 - v.index, 0, {}});
+}
+
+// What the op makes of these. Most make what they made last: slots and parities of a short ring.
+Scalar Machine::Made(OpId id, const std::vector<Scalar>& args) {
+  made_.resize(static_cast<size_t>(fn_.ops.size()));
+  std::optional<LastMade>& last = made_[static_cast<size_t>(id.index)];
+  if (!last || last->args != args) {
+    const Op& op = fn_.ops[id];
+    last = LastMade{args, terms_.Apply(op, fn_.type(op.results[0]).dtype, args)};
+  }
+  return last->made;
 }
 
 // The scalar an op gives, for scalars that steer.
@@ -77,7 +89,7 @@ void Machine::Evaluate(OpId id) {
           terms_.Of({Atom::Kind::kOp, static_cast<int64_t>(op.kind) * 64,
                      kFloatCompare + op.s("pred")[0] * 256 + op.s("pred")[1], args});
     else
-      Know(result.index, terms_.Apply(op, dtype, args));
+      Know(result.index, Made(id, args));
     return;
   }
   const int64_t tag = static_cast<int64_t>(role_) << 32 | id.index;

@@ -26,6 +26,7 @@ class FlatMap {
   const_iterator begin() const { return entries_.begin(); }
   const_iterator end() const { return entries_.end(); }
   size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
 
   iterator find(const K& key) { return At(entries_, key); }
   const_iterator find(const K& key) const { return At(entries_, key); }
@@ -54,15 +55,22 @@ class FlatMap {
     std::erase_if(entries_, which);
   }
   void EraseAll(const std::vector<K>& sorted) {
+    if (sorted.empty() || entries_.empty()) return;
     auto key = sorted.begin();
-    size_t kept = 0;
-    for (Entry& entry : entries_) {
-      while (key != sorted.end() && *key < entry.first) ++key;
-      if (key != sorted.end() && *key == entry.first) continue;
-      if (&entries_[kept] != &entry) entries_[kept] = std::move(entry);
-      ++kept;
+    auto from = Lower(entries_, sorted.front());
+    while (from != entries_.end() && !(sorted.back() < from->first)) {  // the first that goes
+      while (*key < from->first) ++key;
+      if (*key == from->first) break;
+      ++from;
     }
-    entries_.resize(kept);
+    if (from == entries_.end() || sorted.back() < from->first) return;
+    auto kept = from++;
+    for (; from != entries_.end(); ++from) {
+      while (key != sorted.end() && *key < from->first) ++key;
+      if (key != sorted.end() && *key == from->first) continue;
+      *kept++ = std::move(*from);
+    }
+    entries_.erase(kept, entries_.end());
   }
 
  private:

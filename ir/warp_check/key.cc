@@ -13,14 +13,21 @@
 
 namespace tilec::ir::warp_check {
 
+// Marks where the role stands.
+void Machine::Stand(const Role& r) {
+  for (const int32_t block : stands_in_) standing_[static_cast<size_t>(block)] = -1;
+  stands_in_.clear();
+  for (const Frame& f : r.frames) {
+    standing_[static_cast<size_t>(f.block.index)] = f.next;
+    stands_in_.push_back(f.block.index);
+  }
+}
+
 // No op that the role has still to execute before the value is made anew reads it.
-bool Machine::Dead(const Role& r, ValueId v) const {
-  const OpId def = fn_.values[v].def;
-  if (!def.valid()) return false;
-  for (const Frame& f : r.frames)
-    if (f.block == fn_.ops[def].block)
-      return f.next >= 0 && last_use_[static_cast<size_t>(v.index)] < f.next - 1;
-  return false;
+bool Machine::Dead(int32_t value) const {
+  const int32_t home = home_[static_cast<size_t>(value)];
+  return home >= 0 &&
+         last_use_[static_cast<size_t>(value)] < standing_[static_cast<size_t>(home)] - 1;
 }
 
 // Accesses that every role which may touch the same memory knows to be over order nothing any more.
@@ -45,8 +52,8 @@ void Machine::Prune() {
 
 Moment Machine::Writer::Write() {
   common = KnownToAll({});
+  kept.Clear(common.size());
   FindClocks();
-  out.Expect(m.key_bytes_);
   if (m.agreed)
     for (const int64_t part : m.AgreedKey()) out(part);
   else
@@ -60,11 +67,9 @@ Moment Machine::Writer::Write() {
   // What was done to a slot that is told apart is not part of the key. Slots and regions stand
   // where the key begins to count, and so does the number of what is told apart.
   Moment moment;
-  const auto number = [&](std::string text) {
-    return m.texts_.try_emplace(std::move(text), static_cast<int32_t>(m.texts_.size()) + 1)
-        .first->second;
-  };
-  std::vector<KeyText> told(static_cast<size_t>(m.apart()));
+  std::vector<KeyText>& told = kept.told;
+  told.resize(static_cast<size_t>(m.apart()));
+  for (KeyText& text : told) text.Clear();
   std::vector<char> used(told.size(), 0);
   moment.slots.resize(told.size());
   for (size_t i = 0; i < turn.slots.size(); ++i) {
@@ -90,21 +95,20 @@ Moment Machine::Writer::Write() {
     }
     const auto at = static_cast<size_t>(of);
     for (const Record& record : r.records) {
-      KeyText text;
-      std::swap(out, text);
+      kept.record.Clear();
+      std::swap(out, kept.record);
       by_number = false;
       out(i), WriteRecord(record);
       by_number = true;
-      std::swap(out, text);
-      moment.slots[at].records.push_back(number(text.Take()));
+      std::swap(out, kept.record);
+      moment.slots[at].records.push_back(m.texts_.Of(kept.record.text()));
       used[at] = 1;
     }
   }
   moment.key = out.Take();
-  m.key_bytes_ = std::max(m.key_bytes_, moment.key.size());
   for (size_t a = 0; a < told.size(); ++a) {
     Moment::Slot& slot = moment.slots[a];
-    if (used[a]) slot.told = number(told[a].Take());
+    if (used[a]) slot.told = m.texts_.Of(told[a].text());
     std::sort(slot.records.begin(), slot.records.end());
   }
   return moment;

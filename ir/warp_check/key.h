@@ -7,43 +7,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/warp_check/machine.h"
 #include "ir/warp_check/naming.h"
 
 namespace tilec::ir::warp_check {
-
-// Numbers in a row: most are small and take one byte, the others nine.
-class KeyText {
- public:
-  template <typename T>
-  void operator()(T v) {
-    const auto wide = static_cast<int64_t>(v);
-    if (out_.size() < size_ + kMost) out_.resize(2 * out_.size() + kMost);
-    char* const at = out_.data() + size_;
-    if (wide >= -kShort && wide < kShort - 1) {
-      *at = static_cast<char>(wide);
-      ++size_;
-      return;
-    }
-    *at = kLong;
-    std::memcpy(at + 1, &wide, 8);
-    size_ += kMost;
-  }
-  std::string Take() { return out_.resize(size_), std::move(out_); }
-  void Expect(size_t bytes) { out_.resize(bytes + kMost); }
-
- private:
-  static constexpr int64_t kShort = 128;
-  static constexpr size_t kMost = 9;
-  static constexpr char kLong = 127;
-  std::string out_;
-  size_t size_ = 0;  // written
-};
 
 // How far each ring has turned: its slowest counter counts as zero (rings.h).
 struct Machine::Turning {
@@ -61,16 +30,15 @@ struct Machine::Turning {
 class Machine::Writer {
  public:
   Writer(Machine& machine, State& state)
-      : m(machine), s(state), name(m.p_, m.terms_, state), turn(m, state) {}
+      : m(machine),
+        s(state),
+        kept(machine.key_memory_),
+        name(m.p_, m.terms_, state, kept.names),
+        turn(m, state) {}
   Moment Write();
 
  private:
-  // Counts between the same two that somebody knows are known to the same: to a set.
-  struct Set {
-    int32_t above, most;  // counts n with above < n <= most
-    int64_t number;       // in the order of the key
-    size_t first;         // its bits
-  };
+  using Set = KnowingSet;
 
   // Components of tensor memory stand behind all others.
   bool HasTensors() const { return !m.p_.tensor_columns.empty(); }
@@ -86,6 +54,7 @@ class Machine::Writer {
   void FindClocks();
   int RowOf(const Clock& clock, const Clock& anyway, int anyway_row);
   void Knows(int row);
+  void Seen(const Clock& seen);
   Clock KnownToAll(const std::vector<char>& which) const;
   void Count(int component, int32_t n);
   Set WhoKnows(int component, int32_t n);
@@ -107,22 +76,24 @@ class Machine::Writer {
 
   Machine& m;
   State& s;
+  KeyMemory& kept;
   Naming name;
   const Turning turn;
-  KeyText out;
+  KeyText& out = kept.out;
   Clock common;  // what every role knows
   // Who may know more than that stands in the order of the key. Barriers that say nothing but what
   // whoever waits for them knows say the same: one row of all components stands for them.
-  static constexpr int kNothing = -1;  // of a row: no more than all know
-  std::vector<int32_t> rows;           // what is known, row by row
-  std::vector<uint64_t> members;       // of each row: a bit for each who knows that, in `words`
-  size_t words = 0, known_by = 0;      // of one set of bits; who may know so far
-  std::vector<std::vector<Set>> sets;  // by component
-  std::vector<uint64_t> bits;          // of all sets
+  static constexpr int kNothing = -1;               // of a row: no more than all know
+  std::vector<int32_t>& rows = kept.rows;           // what is known, row by row
+  std::vector<uint64_t>& members = kept.members;    // by row: who knows that, a bit for each
+  size_t words = 0, known_by = 0;                   // of one set of bits; who may know so far
+  std::vector<std::vector<Set>>& sets = kept.sets;  // by component
+  std::vector<uint64_t>& bits = kept.bits;          // of all sets
   int64_t written_sets = 0;
-  bool by_number = true;    // sets that were written before are written as their numbers
-  std::vector<char> live;   // by atom that nobody else can recompute: part of something
-  std::vector<char> lives;  // by form: its atoms are marked
+  bool by_number = true;  // sets that were written before are written as their numbers
+  // By atom nobody else can recompute, in which state it was part of something; by form, in which
+  // state its atoms were marked.
+  std::vector<uint32_t>&live = kept.live, &lives = kept.lives;
 };
 
 }  // namespace tilec::ir::warp_check

@@ -13,22 +13,26 @@ namespace tilec::ir::warp_check {
 
 // Atoms of a form, and of what they are made of, that only one role can compute.
 const std::vector<int32_t>& Machine::PrivatesOf(int32_t form) {
-  if (const auto it = privates_of_.find(form); it != privates_of_.end()) return it->second;
+  const auto at = static_cast<size_t>(form);
+  if (at >= privates_of_.size()) privates_of_.resize(at + 1);
+  if (privates_of_[at]) return *privates_of_[at];
   std::set<int32_t> found;
   for (const auto& [atom, c] : terms_.form(form)) {
     if (terms_.atom(atom).kind == Atom::Kind::kPrivate) found.insert(atom);
     for (const Scalar& arg : terms_.atom(atom).args)
       for (int32_t inner : PrivatesOf(arg.form)) found.insert(inner);
   }
-  return privates_of_[form] = {found.begin(), found.end()};
+  return privates_of_[at].emplace(found.begin(), found.end());
 }
 
 // What was decided, as far as it can still be asked.
 void Machine::Writer::WriteKnown() {
-  for (const Role& r : s.roles)
-    if (!r.ended)
-      for (const auto& [v, scalar] : r.env)
-        if (!m.Dead(r, ValueId(v))) Lives(scalar);
+  for (const Role& r : s.roles) {
+    if (r.ended) continue;
+    m.Stand(r);
+    for (const auto& [v, scalar] : r.env)
+      if (!m.Dead(v)) Lives(scalar);
+  }
   std::vector<std::tuple<uint64_t, int64_t, int64_t>> known;
   for (auto it = s.known.begin(); it != s.known.end();) {
     if (name.Stale(it->first) || name.Done(it->first, m.terms_) || Gone(it->first)) {
@@ -70,23 +74,18 @@ void Machine::Writer::WriteKnown() {
 
 void Machine::Writer::Lives(const Scalar& scalar) {
   if (scalar.constant()) return;
-  const auto form = static_cast<size_t>(scalar.form);
-  if (form >= lives.size()) lives.resize(form + 1, 0);
-  if (lives[form]) return;
-  lives[form] = 1;
-  for (const int32_t atom : m.PrivatesOf(scalar.form)) {
-    const auto at = static_cast<size_t>(atom);
-    if (at >= live.size()) live.resize(at + 1, 0);
-    live[at] = 1;
-  }
+  const uint32_t now = kept.names.now;
+  uint32_t& marked = NameMemory::At(lives, scalar.form);
+  if (marked == now) return;
+  marked = now;
+  for (const int32_t atom : m.PrivatesOf(scalar.form)) NameMemory::At(live, atom) = now;
 }
 
 // Nothing that is left is made of what it is made of, so nothing like it will be made again.
 bool Machine::Writer::Gone(int32_t form) {
   const std::vector<int32_t>& used = m.PrivatesOf(form);
-  return std::any_of(used.begin(), used.end(), [&](int32_t atom) {
-    return static_cast<size_t>(atom) >= live.size() || !live[static_cast<size_t>(atom)];
-  });
+  return std::any_of(used.begin(), used.end(),
+                     [&](int32_t atom) { return NameMemory::At(live, atom) != kept.names.now; });
 }
 
 }  // namespace tilec::ir::warp_check

@@ -35,7 +35,6 @@ void Machine::Writer::FindClocks() {
     Knows(RowOf(b.pending, common, kNothing));
     Knows(RowOf(b.done, of_waiting[waiting], waiting_rows[waiting]));
   }
-  sets.resize(common.size());
 }
 
 // A row of what is known to whoever knows `anyway` already, which is row `anyway_row`.
@@ -43,9 +42,26 @@ int Machine::Writer::RowOf(const Clock& clock, const Clock& anyway, int anyway_r
   if (!clock.AnyAbove(anyway)) return anyway_row;
   const size_t first = rows.size();
   rows.resize(first + clock.size());
-  for (size_t c = 0; c < clock.size(); ++c) rows[first + c] = std::max(clock[c], anyway[c]);
+  int32_t* const row = rows.data() + first;
+  const int32_t *const more = clock.counts(), *const all = anyway.counts();
+  for (size_t c = 0; c < clock.size(); ++c) row[c] = std::max(more[c], all[c]);
   members.resize(members.size() + words, 0);
   return static_cast<int>(first / clock.size());
+}
+
+// Who has waited for the last phase, of what is counted beyond what all know.
+void Machine::Writer::Seen(const Clock& seen) {
+  if (!seen.AnyAbove(common)) return;
+  constexpr size_t kAtOnce = 16;
+  const int32_t *const counts = seen.counts(), *const all = common.counts();
+  for (size_t first = 0; first < seen.size(); first += kAtOnce) {
+    const size_t end = std::min(first + kAtOnce, seen.size());
+    uint32_t any = 0;  // (most say no more)
+    for (size_t c = first; c < end; ++c) any |= counts[c] > all[c] ? 1u : 0u;
+    for (size_t c = first; any != 0 && c < end; ++c)
+      if (counts[c] > all[c])
+        out(m.ComponentOf(static_cast<int>(c))), Count(static_cast<int>(c), counts[c]);
+  }
 }
 
 // The next who may know more than all do knows this row.
@@ -59,13 +75,20 @@ Clock Machine::Writer::KnownToAll(const std::vector<char>& which) const {
   Clock known(static_cast<size_t>(m.components()));
   int32_t* const all = known.Write();
   std::fill_n(all, known.size(), INT32_MAX);
+  const std::vector<int32_t> nothing_known(known.size(), 0);
   for (size_t i = 0; i < s.roles.size(); ++i) {
     const Role& r = s.roles[i];
     if (r.ended || (!which.empty() && !which[i])) continue;
     const char* const heeds = m.heeds_.empty() ? nullptr : m.heeds_[i].data();
-    for (const Clock* clock : {&r.all, &r.elected})
-      for (size_t c = 0; c < known.size(); ++c)
-        if (!heeds || heeds[c]) all[c] = std::min(all[c], r.started ? (*clock)[c] : 0);
+    for (const Clock* clock : {&r.all, &r.elected}) {
+      const bool nothing = !r.started || clock->zero();
+      const int32_t* const knows = nothing ? nothing_known.data() : clock->counts();
+      if (!heeds)
+        for (size_t c = 0; c < known.size(); ++c) all[c] = std::min(all[c], knows[c]);
+      else
+        for (size_t c = 0; c < known.size(); ++c)
+          all[c] = heeds[c] ? std::min(all[c], knows[c]) : all[c];
+    }
     for (const Clock* seen : {&r.tensor_all, &r.tensor_elected})
       for (size_t c = FirstOfTensors(); c < known.size(); ++c)
         all[c] = std::min(all[c], seen->empty() ? 0 : (*seen)[c]);
@@ -85,6 +108,7 @@ void Machine::Writer::Count(int component, int32_t n) {
   auto set = std::find_if(of.begin(), of.end(),
                           [&](const Set& one) { return one.above < n && n <= one.most; });
   if (set == of.end()) {
+    if (of.empty()) kept.with_sets.push_back(c);
     of.push_back(WhoKnows(component, n));
     set = of.end() - 1;
   }
@@ -94,7 +118,7 @@ void Machine::Writer::Count(int component, int32_t n) {
     out(set->number);
     if (!fresh) return;
   }
-  for (size_t i = 0; i < words; ++i) out(bits[set->first + i]);
+  out.Bits(&bits[set->first], words);
 }
 
 // A bit for each who may know it.
@@ -109,9 +133,13 @@ Machine::Writer::Set Machine::Writer::WhoKnows(int component, int32_t n) {
       set.most = std::min(set.most, known);
     return known >= n;
   };
-  for (size_t row = 0; row * common.size() < rows.size(); ++row)
-    if (knows(rows[row * common.size() + c]))
-      for (size_t i = 0; i < words; ++i) bits[set.first + i] |= members[row * words + i];
+  const size_t each = common.size(), all = rows.size() / each;
+  const uint64_t* who = members.data();
+  uint64_t* const known_to = bits.data() + set.first;
+  const int32_t* known = rows.data() + c;
+  for (size_t row = 0; row < all; ++row, known += each, who += words)
+    if (knows(*known))
+      for (size_t i = 0; i < words; ++i) known_to[i] |= who[i];
   size_t at = known_by;
   const auto put = [&](bool is_known) {
     bits[set.first + at / 64] |= static_cast<uint64_t>(is_known) << at % 64;

@@ -50,14 +50,14 @@ void Machine::Writer::WriteControl(const Role& r) {
     out(name.Of(f.end));
     if (f.frame_atom >= 0) out(name.OfAtom(f.frame_atom));
   }
+  m.Stand(r);
   for (const auto& [v, scalar] : r.env) {
-    if (m.Dead(r, ValueId(v))) continue;
+    if (m.Dead(v)) continue;
     out(v);
-    const auto count = m.rings_.count_of.find(v);
-    const auto made =
-        count == m.rings_.count_of.end() ? r.env.end() : r.env.find(count->second.index);
+    const int32_t count = m.count_of_[static_cast<size_t>(v)];
+    const auto made = count < 0 ? r.env.end() : r.env.find(count);
     if (made != r.env.end()) {
-      const int group = m.rings_.of_count.at(count->second.index);
+      const int group = m.rings_.of_count.at(count);
       out(made->second.add - turn.turned[static_cast<size_t>(group)]);
     } else {
       out(name.Of(scalar));
@@ -107,10 +107,7 @@ void Machine::Writer::WriteTold(int32_t slot) {
   const int component = m.SlotComponent(slot);
   out((b.carried_bytes || b.came_by_commit) && !m.Seen(slot)), out(b.by_commit);
   Count(component, b.phase), Count(component, b.phase - 1);
-  const size_t seen = b.seen.AnyAbove(common) ? b.seen.size() : 0;
-  for (size_t c = 0; c < seen; ++c)
-    if (const auto clock = static_cast<int>(c); b.seen[c] > common[c])
-      out(m.ComponentOf(clock)), Count(clock, b.seen[c]);
+  Seen(b.seen);
   out(-4);
 }
 

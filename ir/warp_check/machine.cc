@@ -22,6 +22,7 @@ Machine::Machine(const Program& program, Terms& terms)
     std::sort(held_by_[static_cast<size_t>(b)].begin(), held_by_[static_cast<size_t>(b)].end());
   }
   FindLastUses();
+  FindNext();
   for (const std::vector<char>& waits : p_.waits_for) {
     const auto same = std::find(waiting_.begin(), waiting_.end(), waits);
     waiting_of_.push_back(static_cast<size_t>(same - waiting_.begin()));
@@ -52,6 +53,28 @@ void Machine::FindLastUses() {
     around.pop_back();
   };
   walk(walk, fn_.body);
+}
+
+// By block and place: where the next op stands that the walk executes or that ends the block.
+void Machine::FindNext() {
+  next_.resize(static_cast<size_t>(fn_.blocks.size()));
+  for (int32_t b = 0; b < fn_.blocks.size(); ++b) {
+    const std::vector<OpId>& ops = fn_.blocks[BlockId(b)].ops;
+    std::vector<int32_t>& next = next_[static_cast<size_t>(b)];
+    next.assign(ops.size() + 1, static_cast<int32_t>(ops.size()));
+    for (size_t i = ops.size(); i-- > 0;) {
+      const OpKind kind = fn_.ops[ops[i]].kind;
+      const bool walked = kind == OpKind::kYield || p_.matters[static_cast<size_t>(ops[i].index)];
+      next[i] = walked && kind != OpKind::kRole ? static_cast<int32_t>(i) : next[i + 1];
+    }
+  }
+  home_.assign(static_cast<size_t>(fn_.values.size()), -1);
+  for (int32_t v = 0; v < fn_.values.size(); ++v)
+    if (const OpId def = fn_.values[ValueId(v)].def; def.valid())
+      home_[static_cast<size_t>(v)] = fn_.ops[def].block.index;
+  count_of_.assign(static_cast<size_t>(fn_.values.size()), -1);
+  for (const auto& [v, count] : rings_.count_of) count_of_[static_cast<size_t>(v)] = count.index;
+  standing_.assign(static_cast<size_t>(fn_.blocks.size()), -1);
 }
 
 State Machine::Begin() const {
@@ -115,6 +138,13 @@ bool Machine::RunRole(int role) {
   role_ = role;
   completed_ = false;
   Role& r = s_->roles[static_cast<size_t>(role)];
+  // What it knows has not changed, so it goes on waiting as long as the phase is the same. (It has
+  // asked once more: limits are of ops, however they are found out.)
+  if (r.stuck.valid() && !trace &&
+      s_->barriers[static_cast<size_t>(r.stuck_slot)].phase == r.stuck_phase) {
+    ++ops_;
+    return true;
+  }
   while (!r.ended) {
     r.undecided = false;
     const Step step = StepRole();
@@ -172,10 +202,12 @@ Step Machine::StepRole() {
   if (f.next < 0) return LoopHead();
   const std::vector<OpId>& ops = fn_.blocks[f.block].ops;
   while (static_cast<size_t>(f.next) < ops.size()) {
+    if (!trace) f.next = next_[static_cast<size_t>(f.block.index)][static_cast<size_t>(f.next)];
+    if (static_cast<size_t>(f.next) == ops.size()) break;
     const OpId id = ops[static_cast<size_t>(f.next)];
-    const Op& op = fn_.ops[id];
+    const Op& op = OpOf(id);
     if (op.kind == OpKind::kYield) return LeaveBlock();
-    if (op.kind == OpKind::kRole || (!trace && !p_.matters[static_cast<size_t>(id.index)])) {
+    if (op.kind == OpKind::kRole) {
       ++f.next;
       continue;
     }
@@ -243,7 +275,7 @@ Clock Machine::Told() {
 }
 
 Step Machine::RunOp(OpId id) {
-  const Op& op = fn_.ops[id];
+  const Op& op = OpOf(id);
   auto ok = [](bool good) { return good ? Step::kDone : Step::kFailed; };
   auto operand = [&](size_t i) { return i < op.operands.size() ? op.operands[i] : ValueId(); };
   if (op.kind != OpKind::kMbarWait) Tick();

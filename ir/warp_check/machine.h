@@ -15,6 +15,7 @@
 #include "ir/warp_check/agreement.h"
 #include "ir/warp_check/check.h"
 #include "ir/warp_check/diagnostics.h"
+#include "ir/warp_check/key_memory.h"
 #include "ir/warp_check/program.h"
 #include "ir/warp_check/rings.h"
 #include "ir/warp_check/state.h"
@@ -164,10 +165,12 @@ class Machine {
   void OnlyOne(const std::vector<std::pair<int32_t, OpId>>& marks, int32_t from, int32_t to);
 
   void FindLastUses();
+  void FindNext();
   bool Ahead(const State& state, int role, int other) const;
   void StartRole(int role);
   bool RunRole(int role);
   Step StepRole();
+  const Op& OpOf(OpId id) const { return fn_.ops.begin()[id.index]; }  // of a block: in range
   Step RunOp(OpId id);
 
   // control.cc
@@ -184,6 +187,7 @@ class Machine {
   // evaluate.cc
   Scalar Get(ValueId v);
   void Evaluate(OpId id);
+  Scalar Made(OpId id, const std::vector<Scalar>& args);
 
   // decisions.cc
   int Decide(const Scalar& condition);
@@ -234,6 +238,7 @@ class Machine {
   void Fence();
   void SyncRole();
   bool Scratch(OpId id);
+  int64_t ScratchBytes(OpId id);
   Step CopyIn(OpId id);
   Step CopyByThreads(OpId id);
   Step ArriveByCopies(OpId id);
@@ -293,7 +298,8 @@ class Machine {
   class Writer;
   const std::vector<int32_t>& PrivatesOf(int32_t form);
   void Prune();
-  bool Dead(const Role& r, ValueId v) const;
+  void Stand(const Role& r);       // `Dead` is asked of this role's values
+  bool Dead(int32_t value) const;  // nobody reads it before it is made anew
 
   const Program& p_;
   const Function& fn_;
@@ -308,9 +314,10 @@ class Machine {
   mutable std::map<std::vector<int64_t>, int32_t> shape_numbers_;
   mutable std::vector<int32_t> shape_of_;  // by form; -1: not asked yet
   mutable std::map<int32_t, bool> inner_;
-  std::map<int32_t, std::vector<int32_t>> privates_of_;  // by form: atoms nobody can recompute
-  std::map<std::string, int64_t> recurrences_;           // by text: the tag of a kCarried
-  std::map<ColumnTile, int32_t> column_tiles_;           // the number of each
+  // By form, where it was asked for: atoms nobody can recompute.
+  std::vector<std::optional<std::vector<int32_t>>> privates_of_;
+  std::map<std::string, int64_t> recurrences_;  // by text: the tag of a kCarried
+  std::map<ColumnTile, int32_t> column_tiles_;  // the number of each
   bool asked_far_off_ = false, met_related_ = false, met_late_ = false;
   bool completed_ = false;  // a phase, by the last steps of a role
   size_t stopped_ = 0;      // at a limit of ops: of Program::consumers_first, who was to go on
@@ -318,20 +325,31 @@ class Machine {
   std::vector<std::vector<char>> waiting_;
   std::vector<size_t> waiting_of_;
   std::vector<Scalar> args_;  // of the op that is evaluated
+  struct LastMade {
+    std::vector<Scalar> args;
+    Scalar made;
+  };
+  std::vector<std::optional<LastMade>> made_;  // by op
   State* s_ = nullptr;
   int role_ = 0;
   Who who_ = Who::kAll;
   std::optional<Finding> finding_;
   std::vector<int32_t> last_use_;              // by value: place in its block of the last use
+  std::vector<int32_t> home_;                  // by value: the block it is made in; -1: none
+  std::vector<std::vector<int32_t>> next_;     // by block and place: the next op that is executed
+  std::vector<int32_t> count_of_;              // by value: as in rings_; -1: none
+  std::vector<int32_t> standing_;              // by block: where `Dead` takes the role to stand
+  std::vector<int32_t> stands_in_;             // blocks that are marked there
   std::vector<std::vector<int32_t>> held_by_;  // by block: values env and core hold, sorted
   // By shape of a length: the largest step seen, and where the latest of its loops begins.
   std::map<int32_t, std::pair<int64_t, int64_t>> low_of_;
   // By shape of a form: the most positions that lie between a threshold and whoever asks of it.
   std::map<int32_t, int64_t> lag_of_;
+  std::vector<int64_t> scratch_bytes_;  // by op; -1: not asked for yet
   int64_t ops_ = 0;
-  size_t key_bytes_ = 0;                  // of the longest key so far
-  std::map<std::string, int32_t> texts_;  // of slots: their numbers
-  OpLists op_lists_;                      // of arrivals at barriers
+  KeyMemory key_memory_;
+  TextNumbers texts_;  // of slots
+  OpLists op_lists_;   // of arrivals at barriers
   std::vector<WarpOpUse> uses_;
 };
 

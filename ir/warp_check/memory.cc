@@ -200,6 +200,13 @@ namespace {
 bool SharesBarrier(const Op& op) { return op.i("alone", 0) == 2; }
 }  // namespace
 
+int64_t Machine::ScratchBytes(OpId id) {
+  scratch_bytes_.resize(static_cast<size_t>(fn_.ops.size()), -1);
+  int64_t& bytes = scratch_bytes_[static_cast<size_t>(id.index)];
+  if (bytes < 0) bytes = ScratchBytesOf(fn_, fn_.ops[id]);
+  return bytes;
+}
+
 // Ops that pass through scratch synchronise between writing and reading, and before if other ops
 // use the same bytes or it is done again.
 bool Machine::Scratch(OpId id) {
@@ -208,7 +215,7 @@ bool Machine::Scratch(OpId id) {
     Fail(kWarpForm, op, "it synchronises the role inside an elect");
     return false;
   }
-  const int64_t bytes = ScratchBytesOf(fn_, op);
+  const int64_t bytes = ScratchBytes(id);
   const int64_t begin = op.i("scratch");
   if (!op.i("alone", 0)) {
     SyncRole();
@@ -228,7 +235,7 @@ bool Machine::Scratch(OpId id) {
   return std::all_of(first, end, [&](OpId one) {
     const Op& reads = fn_.ops[one];
     const int64_t at = reads.i("scratch");
-    return Access(one, {}, {at, ScratchBytesOf(fn_, reads)}, Proxy::kGeneric, false, {});
+    return Access(one, {}, {at, ScratchBytes(one)}, Proxy::kGeneric, false, {});
   });
 }
 

@@ -6,17 +6,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "ir/warp_check/machine.h"
 
 namespace tilec::ir::warp_check {
-
-inline uint64_t Mix(uint64_t a, uint64_t b) {
-  uint64_t x = a * 0x9E3779B97F4A7C15u ^ (b + 0xD1B54A32D192ED03u + (a << 6) + (a >> 3));
-  x ^= x >> 29;
-  x *= 0xBF58476D1CE4E5B9u;
-  return x ^ (x >> 32);
-}
 
 inline int64_t FloorOf(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
@@ -25,14 +19,12 @@ struct Machine::Naming {
   const Program& p;
   const Terms& terms;
   const State& s;
-  FlatMap<int32_t, int64_t> steps;    // by length: of the loops roles are in
-  FlatMap<int32_t, uint64_t> names;   // of atoms
-  FlatMap<int32_t, int64_t> bases;    // of frames
-  FlatMap<int32_t, int> ages;         // of frames: 0 alive, 1 over
-  FlatMap<int32_t, int64_t> slowest;  // of frames: position of the last role
+  NameMemory& known;
+  FlatMap<int32_t, int64_t> steps;  // by length: of the loops roles are in
 
-  Naming(const Program& program, const Terms& t, const State& state)
-      : p(program), terms(t), s(state) {
+  Naming(const Program& program, const Terms& t, const State& state, NameMemory& memory)
+      : p(program), terms(t), s(state), known(memory) {
+    ++known.now;
     for (const Role& r : s.roles)
       for (const Frame& f : r.frames)
         if (f.frame_atom >= 0) {
@@ -51,8 +43,13 @@ struct Machine::Naming {
     return it == s.roles[role].runs.end() ? 0 : it->second;
   }
   // The smallest position of a role in this frame's loop; whether anybody can still be in it.
-  int64_t Base(int32_t frame) {
-    if (const auto it = bases.find(frame); it != bases.end()) return it->second;
+  int64_t Base(int32_t frame) { return Of(frame).base; }
+  int64_t Slowest(int32_t frame) { return Of(frame).slowest; }
+  bool Over(int32_t frame) { return Of(frame).over; }
+  const NameMemory::Frame& Of(int32_t frame) {
+    NameMemory::Frame& found = NameMemory::At(known.frames, frame);
+    if (found.at == known.now) return found;
+    found.at = known.now;
     const Atom& a = terms.atom(frame);
     const int32_t form = a.args[0].form;
     const int site = static_cast<int>(a.tag);
@@ -67,19 +64,20 @@ struct Machine::Naming {
         }
       if (!inside && TakesPart(r, site) && Begun(r, form, site) <= a.extra) waits = true;
     }
-    ages[frame] = base == INT64_MAX && !waits;
-    slowest[frame] = waits ? INT64_MIN / 2 : base;
+    found.over = base == INT64_MAX && !waits;
+    found.slowest = waits ? INT64_MIN / 2 : base;
     if (waits || low || base == INT64_MAX) base = 0;
-    return bases[frame] = base;
+    found.base = base;
+    return found;
   }
   int64_t StepOf(const Atom& frame) const {
     const auto it = steps.find(frame.args[0].form);
     return it == steps.end() ? p.max_step : it->second;
   }
-  bool Over(int32_t frame) { return Base(frame), ages[frame] != 0; }
 
-  uint64_t OfAtom(int32_t id) {
-    if (const auto it = names.find(id); it != names.end()) return it->second;
+  uint64_t OfAtom(int32_t id) { return NameOfAtom(id).name; }
+  NameMemory::Name NameOfAtom(int32_t id) {
+    if (const NameMemory::Name& name = NameMemory::At(known.atoms, id); Holds(name)) return name;
     const Atom& a = terms.atom(id);
     uint64_t h = Mix(static_cast<uint64_t>(a.kind), static_cast<uint64_t>(a.tag));
     int64_t extra = a.extra;
@@ -92,14 +90,29 @@ struct Machine::Naming {
     }
     if (a.kind == Atom::Kind::kPrivate && a.tag >= 0) extra = s.privates.at(a.tag) - extra;
     h = Mix(h, static_cast<uint64_t>(extra));
-    for (const Scalar& arg : a.args)
-      h = Mix(Mix(h, OfForm(arg.form)), static_cast<uint64_t>(Add(arg)));
-    return names[id] = h;
+    bool always = a.kind != Atom::Kind::kFrame && a.kind != Atom::Kind::kPrivate;
+    for (const Scalar& arg : a.args) {
+      const NameMemory::Name form = NameOfForm(arg.form);
+      always = always && form.at == NameMemory::kAlways;
+      h = Mix(Mix(h, form.name), static_cast<uint64_t>(Add(arg)));
+    }
+    return NameMemory::At(known.atoms, id) = {always ? NameMemory::kAlways : known.now, h};
   }
-  uint64_t OfForm(int32_t form) {
+  uint64_t OfForm(int32_t form) { return NameOfForm(form).name; }
+  NameMemory::Name NameOfForm(int32_t form) {
+    if (const NameMemory::Name& name = NameMemory::At(known.forms, form); Holds(name)) return name;
     uint64_t h = 0x5851F42D4C957F2Du;
-    for (const auto& [atom, c] : terms.form(form)) h += Mix(OfAtom(atom), static_cast<uint64_t>(c));
-    return h;
+    bool always = true;
+    for (const auto& [atom, c] : terms.form(form)) {
+      const NameMemory::Name name = NameOfAtom(atom);
+      always = always && name.at == NameMemory::kAlways;
+      h += Mix(name.name, static_cast<uint64_t>(c));
+    }
+    return NameMemory::At(known.forms, form) = {always ? NameMemory::kAlways : known.now, h};
+  }
+  // Of this state, or of all: nothing in it has to do with iterations.
+  bool Holds(const NameMemory::Name& name) const {
+    return name.at == known.now || name.at == NameMemory::kAlways;
   }
   int64_t Shift(int32_t form) {
     int64_t shift = 0;
@@ -113,30 +126,44 @@ struct Machine::Naming {
   // Can somebody still ask about it? Forgetting is always allowed. What is made of several
   // iterations' values is as old as the youngest of them.
   bool Stale(int32_t form) {
-    FlatMap<int32_t, int64_t> youngest;  // by frame: an iteration that it speaks of
-    if (HasOver(form, false, 0, &youngest)) return true;
-    return std::any_of(youngest.begin(), youngest.end(), [&](const auto& of) {
-      return of.second - slowest[of.first] < -StepOf(terms.atom(of.first));
+    if (!terms.Framed(form)) return false;
+    if (const NameMemory::Age& age = NameMemory::At(known.ages, form); age.at == known.now)
+      return age.stale;
+    const bool stale = IsStale(form);
+    NameMemory::At(known.ages, form) = {known.now, stale};
+    return stale;
+  }
+  bool IsStale(int32_t form) {
+    NameMemory::Spoken& of = NameMemory::At(known.spoken, form);
+    if (!of.known) {
+      of.known = true;
+      Speak(form, false, 0, &of);
+    }
+    if (std::any_of(of.frames.begin(), of.frames.end(), [&](int32_t frame) { return Over(frame); }))
+      return true;
+    return std::any_of(of.youngest.begin(), of.youngest.end(), [&](const auto& one) {
+      return one.second - Slowest(one.first) < -StepOf(terms.atom(one.first));
     });
   }
-  bool HasOver(int32_t form, bool inside, int64_t add, FlatMap<int32_t, int64_t>* youngest) {
-    if (!terms.Framed(form)) return false;
+  void Speak(int32_t form, bool inside, int64_t add, NameMemory::Spoken* of) const {
+    if (!terms.Framed(form)) return;
     for (const auto& [atom, c] : terms.form(form)) {
       const Atom& a = terms.atom(atom);
       if (a.kind == Atom::Kind::kFrame) {
-        if (Over(atom)) return true;
+        of->frames.push_back(atom);
         if (inside) {
           const int64_t position = FloorOf(c > 0 ? add : -add, std::abs(c));
-          const auto [it, fresh] = youngest->try_emplace(atom, position);
-          it->second = std::max(it->second, position);
+          const auto it = std::find_if(of->youngest.begin(), of->youngest.end(),
+                                       [&](const auto& one) { return one.first == atom; });
+          if (it == of->youngest.end())
+            of->youngest.push_back({atom, position});
+          else
+            it->second = std::max(it->second, position);
         }
       }
       for (const Scalar& arg : a.args)
-        if ((a.kind != Atom::Kind::kTrips || a.tag == 0) &&
-            HasOver(arg.form, true, arg.add, youngest))
-          return true;
+        if (a.kind != Atom::Kind::kTrips || a.tag == 0) Speak(arg.form, true, arg.add, of);
     }
-    return false;
   }
   // A length that changes with the iteration of a loop around, whose own loop everybody has left.
   bool Done(int32_t form, Terms& all) {

@@ -15,7 +15,8 @@ CoreTile Machine::TileOf(ValueId v) {
 
 // Any other op may touch a tile only when no product does.
 bool Machine::NothingFlying(OpId id) {
-  const Op& op = fn_.ops[id];
+  if (me().core.empty()) return true;
+  const Op& op = OpOf(id);
   for (ValueId v : op.operands)
     if (TileOf(v).kind == CoreTile::kFlying) {
       Fail(kWarpProduct, op, "it uses the result of a product as it was before its mma_wait");

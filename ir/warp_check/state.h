@@ -73,7 +73,7 @@ class OpLists {
   OpId Last(int32_t list) const { return all_[static_cast<size_t>(list) - 1].second; }
 
  private:
-  std::vector<std::pair<int32_t, OpId>> all_;                 // a list and the op behind it
+  std::vector<std::pair<int32_t, OpId>> all_;             // a list and the op behind it
   FlatMap<std::pair<int32_t, int32_t>, int32_t> longer_;  // the same, as numbers
 };
 
@@ -89,7 +89,7 @@ struct Barrier {
   OpId last;                    // the op that arrived last, for reports
   int last_role = 0;
   int32_t arriving = 0, arrived_ops = 0;  // of this phase and the last; lists of OpLists
-  std::vector<int> filling, filled;         // likewise as events of a trace
+  std::vector<int> filling, filled;       // likewise as events of a trace
   Clock pending, done;
   Clock seen;  // waits for the last complete phase, which the next one may not overtake
 };
@@ -155,7 +155,8 @@ struct Role {
   Clock tensor_all, tensor_elected;
   int32_t parts_met = -1;  // when the threads of each part of the role met among themselves
   FlatMap<std::pair<int32_t, int>, int64_t> runs;  // loops begun, by length form and site
-  OpId stuck;                                      // the wait it stands at
+  OpId stuck;                                      // the wait it stands at,
+  int32_t stuck_slot = 0, stuck_phase = 0;         // for the end of this phase of this barrier
   bool undecided = false;     // it stands at a question nobody has answered yet:
   int32_t question_form = 0;  // is form > threshold?
   int64_t question_threshold = 0;

@@ -50,6 +50,21 @@ std::optional<int64_t> Fold(const Op& op, const std::vector<Scalar>& v) {
 
 }  // namespace
 
+size_t TermHash::operator()(const Atom& atom) const {
+  uint64_t h = Mix(Mix(static_cast<uint64_t>(atom.kind), static_cast<uint64_t>(atom.tag)),
+                   static_cast<uint64_t>(atom.extra));
+  for (const Scalar& arg : atom.args)
+    h = Mix(Mix(h, static_cast<uint64_t>(arg.form)), static_cast<uint64_t>(arg.add));
+  return h;
+}
+
+size_t TermHash::operator()(const Form& form) const {
+  uint64_t h = form.size();
+  for (const auto& [atom, times] : form)
+    h = Mix(Mix(h, static_cast<uint64_t>(atom)), static_cast<uint64_t>(times));
+  return h;
+}
+
 Terms::Terms() { Intern({}); }
 
 int32_t Terms::Intern(Form form) {
@@ -93,6 +108,11 @@ Scalar Terms::Of(Atom atom) {
 
 Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {
   if (b.form == 0) return {a.form, a.add + times * b.add};
+  const uint64_t hash = Mix(Mix(static_cast<uint64_t>(a.form), static_cast<uint64_t>(b.form)),
+                            static_cast<uint64_t>(times));
+  Sum& lately = sums_[hash % sums_.size()];
+  if (lately.a == a.form && lately.b == b.form && lately.times == times)
+    return {lately.form, a.add + times * b.add};
   Form sum;
   const Form &x = form(a.form), &y = form(b.form);
   size_t i = 0, j = 0;
@@ -108,7 +128,8 @@ Scalar Terms::Add(const Scalar& a, const Scalar& b, int64_t times) {
       ++i, ++j;
     }
   }
-  return {Intern(std::move(sum)), a.add + times * b.add};
+  lately = {a.form, b.form, Intern(std::move(sum)), times};
+  return {lately.form, a.add + times * b.add};
 }
 
 bool Terms::Overgrown(int32_t id) const {

@@ -7,16 +7,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "ir/function.h"
 
 namespace tilec::ir::warp_check {
+
+inline uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15u ^ (b + 0xD1B54A32D192ED03u + (a << 6) + (a >> 3));
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  return x ^ (x >> 32);
+}
 
 struct Scalar {
   int32_t form = 0;  // of Terms; 0: nothing but the constant
@@ -45,6 +53,11 @@ struct Atom {
 
 using Form = std::vector<std::pair<int32_t, int64_t>>;  // (atom, coefficient), by atom
 
+struct TermHash {
+  size_t operator()(const Atom& atom) const;
+  size_t operator()(const Form& form) const;
+};
+
 class Terms {
  public:
   Terms();
@@ -67,13 +80,19 @@ class Terms {
  private:
   int32_t Intern(Form form);
   std::optional<Scalar> DivideWhole(OpKind kind, const std::vector<Scalar>& args);
-  std::map<Atom, int32_t> atom_ids_;
+  std::unordered_map<Atom, int32_t, TermHash> atom_ids_;
   std::vector<const Atom*> atoms_;
   std::vector<int> depth_;        // of atoms: ops inside ops
   std::vector<int32_t> form_of_;  // of atoms: that one alone
-  std::map<Form, int32_t> form_ids_;
+  std::unordered_map<Form, int32_t, TermHash> form_ids_;
   std::vector<const Form*> forms_;
   std::vector<char> framed_, of_frames_;  // by form
+  // Sums that were made lately, by a hash of what they are of: the same are made in every turn.
+  struct Sum {
+    int32_t a = -1, b = 0, form = 0;
+    int64_t times = 0;
+  };
+  std::array<Sum, 1024> sums_;
 };
 
 }  // namespace tilec::ir::warp_check

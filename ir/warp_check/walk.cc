@@ -33,6 +33,7 @@ Walked WalkOn(Machine& machine, const WarpCheckOptions& options, WarpCheckStats*
       }
       if (machine.AllEnded(state)) {
         if (!machine.CheckEnd(state)) return Walked::kFound;
+        progress->spare.push_back(std::move(state));
         break;
       }
       const int role = machine.Asking(state);
@@ -40,14 +41,22 @@ Walked WalkOn(Machine& machine, const WarpCheckOptions& options, WarpCheckStats*
         machine.ReportDeadlock(state);
         return Walked::kFound;
       }
-      if (!progress->seen.Add(machine.Key(state))) break;
+      if (!progress->seen.Add(machine.Key(state))) {
+        progress->spare.push_back(std::move(state));
+        break;
+      }
       ++stats->states;
       ++progress->states;
       // Where used slots stand for those that are not, what fills them is walked first.
       const bool last = machine.TellsApart();
-      State other = state;
-      machine.Answer(other, role, !last);
-      todo.push_back(std::move(other));
+      if (progress->spare.empty()) {
+        todo.push_back(state);
+      } else {
+        todo.push_back(std::move(progress->spare.back()));
+        progress->spare.pop_back();
+        todo.back() = state;
+      }
+      machine.Answer(todo.back(), role, !last);
       machine.Answer(state, role, last);
     }
   }

@@ -48,6 +48,7 @@ class SeenStates {
 struct WalkProgress {
   SeenStates seen;
   std::vector<State> todo;
+  std::vector<State> spare;  // walked to their ends: what comes next takes their memory
   int64_t states = 0;
   bool begun = false;
 };

@@ -115,7 +115,7 @@ class Bench {
     look.lowered = &lowered;
     const api::PipelineOptions options = session_->pipeline();
     const auto image =
-        api::CompileCall(loaded, sample_.kernel, *bound, options, nullptr, &look, nullptr, diags);
+        api::CompileCall(loaded, sample_.kernel, *bound, options, {.look = &look}, diags);
     std::map<compile::Stage, int> refused;
     for (const compile::Decision& d : decisions)
       if (d.refusal && d.outcome == compile::Decision::Outcome::kRefused)

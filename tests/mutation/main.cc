@@ -116,29 +116,77 @@ std::map<std::string, std::string> ReadEquivalent(const std::string& path) {
   return all;
 }
 
-// `only`: sources whose name begins so; "": all.
-// `file`: this source in place of the table's, with equivalent mutants of its own.
-// `strict`: a mutant that is reached and neither caught nor listed is a failure.
-// `some`: of these alone, KIND#N each. `from`: the first of those that are every `step`-th.
-int Main(size_t step, const std::string& root, const std::string& cache, std::string_view only,
-         const Source* file = nullptr, const std::string& list = "", bool strict = false,
-         const std::set<std::string>& some = {}, size_t from = 0) {
+// What is asked of the mutants.
+struct Wanted {
+  std::string root, cache;
+  std::string_view only = "";       // sources whose name begins so; "": all
+  size_t step = 1, from = 0;        // of those that are every `step`-th, from this one on
+  bool strict = false;              // one that is reached, not caught and not listed is a failure
+  std::set<std::string> some = {};  // of these alone, KIND#N each
+  const Source* file = nullptr;     // this source in place of the table's …
+  std::string list = "";            // … with equivalent mutants of its own
+};
+
+// Counts what became of a mutant; `same`: it is another text of the same program.
+void Count(const Result1& r, bool same, Tally* x) {
+  ++x->mutants;
+  if (same)
+    ++x->equivalent;
+  else if (r.refused)  // by the reader, with its line
+    ++x->refused, ++x->caught, ++x->rightly;
+  else if (r.caught)
+    ++x->caught, x->rightly += r.rightly, x->identical += r.identical, x->placed += r.placed,
+        x->has_place += r.has_place;
+  else if (r.by_value)
+    ++x->by_value;
+  else if (!r.reached)
+    ++x->unreached;
+  else
+    ++x->missed;
+}
+
+// Prints the table, and gives what share of the mutants was caught by the right check, and at the
+// right place, in percent.
+struct Shares {
+  double rightly = 0, placed = 0;
+};
+Shares PrintTallies(const std::map<std::string, Tally>& by_kind, double seconds) {
+  const Tally& sum = by_kind.at("(all)");
+  fmt::print("\n{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", "kind",
+             "mutants", "equal", "unreached", "caught", "rightly", "right place", "by value",
+             "missed", "identical");
+  for (const auto& [name, t] : by_kind)
+    fmt::print("{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", name, t.mutants,
+               t.equivalent, t.unreached, t.caught, t.rightly,
+               fmt::format("{}/{}", t.placed, t.has_place), t.by_value, t.missed, t.identical);
+  const int counted = sum.mutants - sum.equivalent - sum.unreached;
+  const double rate = counted > 0 ? 100.0 * sum.caught / counted : 0;
+  const double rightly = counted > 0 ? 100.0 * sum.rightly / counted : 0;
+  const double placed = sum.has_place > 0 ? 100.0 * sum.placed / sum.has_place : 0;
+  fmt::print(
+      "{} mutants that are other programs and run: {:.1f} % caught, {:.1f} % by the right check, "
+      "{:.1f} % of those that a check names at the right place; {} of the caught had the right "
+      "output bit for bit; {:.0f} s\n",
+      counted, rate, rightly, placed, sum.identical, seconds);
+  return {rightly, placed};
+}
+
+int Main(const Wanted& w) {
   const auto start = std::chrono::steady_clock::now();
   const auto equivalent =
-      ReadEquivalent(file != nullptr ? list : root + "/tests/mutation/equivalent.txt");
+      ReadEquivalent(w.file != nullptr ? w.list : w.root + "/tests/mutation/equivalent.txt");
   std::set<std::string> met, asked;  // of the table; sources
   std::map<std::string, Tally> by_kind;
-  Tally sum;
   int wrong = 0, unexplained = 0;
   size_t number = 0;
   const std::vector<Source> sources =
-      file != nullptr ? std::vector<Source>{*file}
-                      : std::vector<Source>(std::begin(kSources), std::end(kSources));
+      w.file != nullptr ? std::vector<Source>{*w.file}
+                        : std::vector<Source>(std::begin(kSources), std::end(kSources));
   for (const Source& source : sources) {
-    if (std::string_view(source.name).substr(0, only.size()) != only) continue;
-    if (only.empty() && source.on_demand) continue;
+    if (std::string_view(source.name).substr(0, w.only.size()) != w.only) continue;
+    if (w.only.empty() && source.on_demand) continue;
     asked.insert(source.name);
-    Corpus corpus(source, root, cache);
+    Corpus corpus(source, w.root, w.cache);
     if (!corpus.Open()) return fmt::print("{}: cannot be run\n", source.name), 1;
     std::map<size_t, int> of_kind;
     for (const Mutant& m : Mutants(corpus.ptx())) {
@@ -147,30 +195,14 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
       const std::string key = fmt::format("{}\t{}#{}", source.name, kind.name, nth);
       const bool listed = equivalent.count(key) != 0;
       if (listed) met.insert(key);
-      if (!some.empty() && some.count(key.substr(key.find('\t') + 1)) == 0) continue;
-      if (number++ % step != from) continue;
-      Tally& t = by_kind[kind.name];
-      for (Tally* x : {&t, &sum}) ++x->mutants;
+      if (!w.some.empty() && w.some.count(key.substr(key.find('\t') + 1)) == 0) continue;
+      if (number++ % w.step != w.from) continue;
       const Result1 r = corpus.Try(m);
       const bool same =
           *kind.equivalent != 0 || listed || ShownEquivalent(corpus.ptx(), m) != nullptr;
       const std::string what = fmt::format("{}:{} {}#{} `{}`", source.name, m.line, kind.name, nth,
                                            m.before.substr(0, 90));
-      for (Tally* x : {&t, &sum}) {
-        if (same)
-          ++x->equivalent;
-        else if (r.refused)  // by the reader, with its line
-          ++x->refused, ++x->caught, ++x->rightly;
-        else if (r.caught)
-          ++x->caught, x->rightly += r.rightly, x->identical += r.identical, x->placed += r.placed,
-              x->has_place += r.has_place;
-        else if (r.by_value)
-          ++x->by_value;
-        else if (!r.reached)
-          ++x->unreached;
-        else
-          ++x->missed;
-      }
+      for (const char* of : {kind.name, "(all)"}) Count(r, same, &by_kind[of]);
       if (same && (r.caught || r.by_value)) {
         ++wrong;
         fmt::print("NOT EQUIVALENT {}: {}\n", what, r.by);
@@ -193,33 +225,17 @@ int Main(size_t step, const std::string& root, const std::string& cache, std::st
     ++wrong;
     fmt::print("equivalent.txt names what there is not: {}\n", key);
   }
-  fmt::print("\n{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", "kind",
-             "mutants", "equal", "unreached", "caught", "rightly", "right place", "by value",
-             "missed", "identical");
-  by_kind["(all)"] = sum;
-  for (const auto& [name, t] : by_kind)
-    fmt::print("{:<20} {:>8} {:>6} {:>8} {:>7} {:>8} {:>11} {:>9} {:>7} {:>10}\n", name, t.mutants,
-               t.equivalent, t.unreached, t.caught, t.rightly,
-               fmt::format("{}/{}", t.placed, t.has_place), t.by_value, t.missed, t.identical);
-  const int counted = sum.mutants - sum.equivalent - sum.unreached;
-  const double rate = counted > 0 ? 100.0 * sum.caught / counted : 0;
-  const double rightly = counted > 0 ? 100.0 * sum.rightly / counted : 0;
-  const double placed = sum.has_place > 0 ? 100.0 * sum.placed / sum.has_place : 0;
+  by_kind["(all)"];
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  fmt::print(
-      "{} mutants that are other programs and run: {:.1f} % caught, {:.1f} % by the right check, "
-      "{:.1f} % "
-      "of "
-      "those that a check names at the right place; {} of the caught had the right output bit for "
-      "bit; {:.0f} s\n",
-      counted, rate, rightly, placed, sum.identical, spent.count());
-  if (strict && unexplained != 0) {
+  const Shares shares = PrintTallies(by_kind, spent.count());
+  if (w.strict && unexplained != 0) {
     ++wrong;
     fmt::print("{} were not caught and are not said to be equivalent\n", unexplained);
   }
   // Fewer name the place where only errors count, or where what an allocation lacks is seen at its
   // uses.
-  return wrong == 0 && rightly >= 95 && placed >= (file != nullptr || strict ? 90 : 95) ? 0 : 1;
+  const double least_placed = w.file != nullptr || w.strict ? 90 : 95;
+  return wrong == 0 && shares.rightly >= 95 && shares.placed >= least_placed ? 0 : 1;
 }
 
 // The text that the mutants of a source are made of.
@@ -238,28 +254,36 @@ int Print(std::string_view name, const std::string& root, const std::string& cac
 
 int main(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
-  if (word == "all" && argc == 4) return Main(1, argv[2], argv[3], "");
+  if (word == "all" && argc == 4) return Main({.root = argv[2], .cache = argv[3]});
   if (word == "of" && argc == 6)
-    return Main(std::strtoul(argv[3], nullptr, 10), argv[4], argv[5], argv[2]);
+    return Main({.root = argv[4],
+                 .cache = argv[5],
+                 .only = argv[2],
+                 .step = std::strtoul(argv[3], nullptr, 10)});
   if (word == "strict" && argc == 6) {  // every N-th, or N+K: from another one on
     char* end = nullptr;
     const size_t step = std::strtoul(argv[3], &end, 10);
     const size_t from = *end == '+' ? std::strtoul(end + 1, nullptr, 10) % step : 0;
-    return Main(step, argv[4], argv[5], argv[2], nullptr, "", true, {}, from);
+    return Main({.root = argv[4],
+                 .cache = argv[5],
+                 .only = argv[2],
+                 .step = step,
+                 .from = from,
+                 .strict = true});
   }
   if (word == "print" && argc == 5) return Print(argv[2], argv[3], argv[4]);
   if (word == "some" && argc == 6) {  // of a file, a mutant a line
     std::set<std::string> some;
     std::ifstream in(argv[3]);
     for (std::string one; in >> one;) some.insert(one);
-    return Main(1, argv[4], argv[5], argv[2], nullptr, "", true, some);
+    return Main({.root = argv[4], .cache = argv[5], .only = argv[2], .strict = true, .some = some});
   }
   if (word == "sample" && argc == 5)
-    return Main(std::strtoul(argv[2], nullptr, 10), argv[3], argv[4], "");
+    return Main({.root = argv[3], .cache = argv[4], .step = std::strtoul(argv[2], nullptr, 10)});
   if (word == "file" && argc == 8) {
     const bool errors = std::string_view(argv[6]) == "errors";
     const Source file = {argv[2], argv[3], argv[4], "", true, "", errors};
-    return Main(1, "", argv[7], argv[2], &file, argv[5]);
+    return Main({.cache = argv[7], .only = argv[2], .file = &file, .list = argv[5]});
   }
   fmt::print(stderr,
              "mutation all ROOT CACHE | mutation sample N ROOT CACHE | "

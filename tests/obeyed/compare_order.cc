@@ -119,6 +119,41 @@ int Comparer::Span(const Loop& loop, const std::vector<Seen>& seen) const {
   return span;
 }
 
+// How many turns behind the loop's first an op is: what is not told by its copies before and behind
+// the loop stays as it is.
+void Comparer::TakeStage(const Loop& loop, int span, Seen* s) {
+  const Wanted& op = wanted_.ops[static_cast<size_t>(s->op)];
+  verdict_.products += op.product;
+  verdict_.passes += IsPass(op);
+  verdict_.masses += !op.product && !IsPass(op);
+  Copies copies = CopiesOf(loop, op, s->instrs);
+  // Of turns whose results nobody reads there may be no copy.
+  if (op.product && op.unread > 0 && copies.before + copies.behind < span)
+    copies.behind = std::min(span - copies.before, copies.behind + op.unread);
+  const auto whole = [](double x) { return x == static_cast<int>(x); };
+  if (!op.product) {  // the first turns may be folded: not told then
+    if (whole(copies.before) && whole(copies.behind) && copies.before + copies.behind == span)
+      s->stage = static_cast<int>(copies.behind);
+    return;
+  }
+  if (!s->alike.empty()) {
+    s->mean = copies.behind;
+    if (std::abs(copies.before + copies.behind - span) > 1e-6)
+      Fault(
+          fmt::format("the products at {} stand {} times before and behind the loop, "
+                      "others {} times",
+                      Show(op.at), copies.before + copies.behind, span));
+    return;
+  }
+  s->before = static_cast<int>(copies.before + 0.5);
+  s->stage = static_cast<int>(copies.behind + 0.5);
+  if (s->before + s->stage != span || s->before != copies.before || s->stage != copies.behind)
+    Fault(
+        fmt::format("{} stands {} times before the loop and {} times behind it, others {} "
+                    "times together",
+                    op.name, copies.before, copies.behind, span));
+}
+
 void Comparer::Compute(const Role& role, int slice) {
   std::vector<const Loop*> loops = LoopsOf(role, false);
   // The copy of the loop for fewer turns than stages has nothing of it in front.
@@ -148,38 +183,7 @@ void Comparer::Compute(const Role& role, int slice) {
       ++verdict_.turns;
       std::vector<Seen> seen = Look(turn, slice);
       int span = Span(*loop, seen);
-      for (Seen& s : seen) {
-        const Wanted& op = wanted_.ops[static_cast<size_t>(s.op)];
-        verdict_.products += op.product;
-        verdict_.passes += IsPass(op);
-        verdict_.masses += !op.product && !IsPass(op);
-        Copies copies = CopiesOf(*loop, op, s.instrs);
-        // Of turns whose results nobody reads there may be no copy.
-        if (op.product && op.unread > 0 && copies.before + copies.behind < span)
-          copies.behind = std::min(span - copies.before, copies.behind + op.unread);
-        const auto whole = [](double x) { return x == static_cast<int>(x); };
-        if (!op.product) {  // the first turns may be folded: not told then
-          if (whole(copies.before) && whole(copies.behind) && copies.before + copies.behind == span)
-            s.stage = static_cast<int>(copies.behind);
-          continue;
-        }
-        if (!s.alike.empty()) {
-          s.mean = copies.behind;
-          if (std::abs(copies.before + copies.behind - span) > 1e-6)
-            Fault(
-                fmt::format("the products at {} stand {} times before and behind the loop, "
-                            "others {} times",
-                            Show(op.at), copies.before + copies.behind, span));
-          continue;
-        }
-        s.before = static_cast<int>(copies.before + 0.5);
-        s.stage = static_cast<int>(copies.behind + 0.5);
-        if (s.before + s.stage != span || s.before != copies.before || s.stage != copies.behind)
-          Fault(
-              fmt::format("{} stands {} times before the loop and {} times behind it, others {} "
-                          "times together",
-                          op.name, copies.before, copies.behind, span));
-      }
+      for (Seen& s : seen) TakeStage(*loop, span, &s);
       if (in_program_order) {
         if (span > 0)
           Fault(fmt::format("ops of a loop in program order stand {} times behind it", span));

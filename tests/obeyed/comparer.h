@@ -62,6 +62,7 @@ class Comparer {
   std::vector<size_t> PlacesOf(const Wanted& op, const std::vector<Event>& turn) const;
   std::vector<Seen> Look(const std::vector<Event>& turn, int slice);
   int Span(const Loop& loop, const std::vector<Seen>& seen) const;
+  void TakeStage(const Loop& loop, int span, Seen* s);
   void Compute(const Role& role, int slice);
 
   const Code& code_;

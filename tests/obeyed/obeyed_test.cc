@@ -61,7 +61,7 @@ class Tester {
     api::Lowered lowered;
     look.lowered = &lowered;
     TRY(const backend::KernelImage image,
-        api::CompileCall(loaded, call.kernel, bound, options, nullptr, &look, nullptr, diags));
+        api::CompileCall(loaded, call.kernel, bound, options, {.look = &look}, diags));
     if (!seen_.insert(image.ptx).second) return true;
     ++counts_.programs;
     if (!lowered.by_schedule) {

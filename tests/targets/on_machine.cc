@@ -51,8 +51,8 @@ Result<backend::KernelImage> OnMachine::Compile(const frontend::TestCallInfo& ca
   const api::PipelineOptions options = session_.pipeline();
   const std::string key = api::ImageKey(session_.loaded(), call.kernel, bound, options);
   if (const auto at = images_.find(key); at != images_.end()) return at->second;
-  TRY(backend::KernelImage image, api::CompileCall(session_.loaded(), call.kernel, bound, options,
-                                                   nullptr, nullptr, nullptr, diags));
+  TRY(backend::KernelImage image,
+      api::CompileCall(session_.loaded(), call.kernel, bound, options, {}, diags));
   images_.emplace(key, image);
   return image;
 }
@@ -63,7 +63,7 @@ Result<frontend::TestCallInfo> OnMachine::Chosen(frontend::TestCallInfo call, Di
   for (const auto& tune : signature.tunes) call.args.erase(tune.name);
   TRY(const api::Call bound, BindDense(program, call, diags));
   for (const auto& [name, value] :
-       api::TunesFor(session_.loaded(), signature, ByModel(), nullptr, bound, diags))
+       api::TunesFor(session_.loaded(), signature, bound, ByModel(), {}, diags))
     call.args[name] = value;
   return call;
 }
@@ -82,8 +82,7 @@ Result<backend::KernelImage> OnMachine::Choose(const frontend::TestCallInfo& cal
   TRY(api::Call bound, BindDense(program, chosen, diags));
   const api::PipelineOptions options = ByModel();
   api::ChooseForm(session_.loaded(), signature, options, &bound);
-  return api::CompileCall(session_.loaded(), call.kernel, bound, options, nullptr, nullptr, nullptr,
-                          diags);
+  return api::CompileCall(session_.loaded(), call.kernel, bound, options, {}, diags);
 }
 
 api::PipelineOptions OnMachine::ByModel() {

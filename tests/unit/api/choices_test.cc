@@ -137,8 +137,7 @@ TEST_F(ChoicesTest, TilesThatThreadsStoreByPiecesAreLeft) {
                         {"D", int64_t{256}},
                         {"scale", 0.0625},
                         {"causal", true}});
-  const frontend::Values values =
-      ChooseTunes(loaded_, signature_, call, {}, nullptr, nullptr).values;
+  const frontend::Values values = ChooseTunes(loaded_, signature_, call, {}, {}).values;
   ASSERT_EQ(values.size(), 2u);
   EXPECT_EQ(std::get<int64_t>(values.at("BQ")), 112);
   EXPECT_EQ(std::get<int64_t>(values.at("BKV")), 64);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "ir/counters.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec {
@@ -50,6 +51,33 @@ TEST_F(CountersTest, ARowOfALoopHasThem) {
   const size_t first = ptx.find(kToMemory), second = ptx.find(kToMemory, first + 1);
   ASSERT_NE(second, std::string::npos);
   EXPECT_EQ(ptx.find(kToMemory, second + 1), std::string::npos);
+}
+
+int Times(const std::string& text, const std::string& word) {
+  int times = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++times;
+  return times;
+}
+
+// Lane l adds to set l modulo the sets, which lie side by side in a counter's place; behind the
+// loop one thread adds up the sets of a counter.
+TEST_F(CountersTest, LanesAddToSetsOfTheirOwn) {
+  EXPECT_EQ(ir::CounterSets(64), 32);   // one for each lane …
+  EXPECT_EQ(ir::CounterSets(256), 16);  // … or as many as find room …
+  EXPECT_EQ(ir::CounterSets(4096), 1);  // … and one at least
+  const std::string few = Ptx(kPlain), many = Ptx(kPlain, "parts: inout i32[P, 256]");
+  // The bytes of a lane's set, where it adds and for each that a thread adds up.
+  EXPECT_GE(Times(few, ", 124;"), 32);
+  EXPECT_LT(Times(few, ", 60;"), 16);
+  EXPECT_GE(Times(many, ", 60;"), 16);
+  EXPECT_LT(Times(many, ", 124;"), 16);
+  // Two loops (turns ahead, and the rest). 64 counters of 128 threads: half of them have one; of
+  // 256 each has two.
+  EXPECT_EQ(Times(few, " ld.shared."), 2 * 32);
+  EXPECT_EQ(Times(many, " ld.shared."), 2 * 2 * 16);
+  // What is not counted goes behind the last counter.
+  EXPECT_GT(Times(few, ", " + std::to_string(4 * 32 * 64) + ";"), 0);
+  EXPECT_GT(Times(many, ", " + std::to_string(4 * 16 * 256) + ";"), 0);
 }
 
 TEST_F(CountersTest, ARowThatMovesHasNone) {

@@ -2,11 +2,15 @@
 // reads comes by one ring.
 //
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "support/expr.h"
 #include "tests/unit/api/loaded.h"
+#include "tests/unit/h200.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec {
 namespace {
@@ -51,6 +55,46 @@ TEST_F(Decoded, TwoCtasShareAnSmAndOneRingBringsAnIteration) {
   EXPECT_TRUE(lowered.by_schedule) << RenderAll(diags_, loaded_.sources);
   EXPECT_EQ(warps.launch.ctas_per_sm, 2);
   EXPECT_EQ(Count(warps, ir::OpKind::kMbarAlloc), 2) << "one is awaited, one gives the slot back";
+}
+
+// Each has its share of the registers and of shared memory, and its launch is told so: a role that
+// wants more than a thread's share asks for it.
+TEST_F(Decoded, TwoCtasHaveAShareEach) {
+  const ir::TargetLimits& limits = ir::H200().limits;
+  const ir::Function warps = Lowered(nullptr);
+  int64_t registers = 0;
+  for (const ir::Op& op : warps.ops)
+    if (op.kind == ir::OpKind::kRole)
+      registers += op.i("regs") * 32 * RoundUp(op.i("warps"), int64_t{4});
+  EXPECT_GT(registers, 0);
+  EXPECT_LE(2 * registers, limits.registers);
+  EXPECT_LE(2 * (warps.launch.smem_bytes + limits.smem_reserved_bytes), limits.smem_bytes_per_sm);
+  const auto image = api::MakeImage(loaded_, warps, {}, nullptr, diags_);
+  ASSERT_TRUE(image.ok()) << RenderAll(diags_, loaded_.sources);
+  EXPECT_NE(image->ptx.find(".minnctapersm 2"), std::string::npos);
+  EXPECT_NE(image->ptx.find("setmaxnreg.inc.sync.aligned.u32"), std::string::npos);
+}
+
+// With half of the registers one CTA has the SM to itself, and rings as deep as that allows.
+TEST_F(Decoded, OneHasAnSmWhereTwoFindNoRoom) {
+  const int64_t smem = Lowered(nullptr).launch.smem_bytes;
+  TempFolder folder;
+  folder.Write("few.toml", fmt::format(R"(name = "few"
+title = "an H200 with half of the registers"
+extends = "h200"
+features = ["tma", "setmaxnreg", "clusters"]
+[[limit]]
+name = "registers"
+value = {}
+tag = "assumed"
+source = "invented"
+)",
+                                       ir::H200().limits.registers / 2));
+  target_ = folder.path() + "few.toml";
+  const ir::Function warps = Lowered(nullptr);
+  EXPECT_EQ(warps.launch.ctas_per_sm, 1);
+  EXPECT_GT(warps.launch.smem_bytes, smem);
+  EXPECT_GT(Count(warps, ir::OpKind::kMbarAlloc), 2) << "a ring for each of its loads";
 }
 
 }  // namespace

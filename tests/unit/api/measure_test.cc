@@ -189,7 +189,8 @@ TEST_F(MeasureTest, WithoutAClockTheModelsChoiceIsTakenAndSaid) {
   PipelineOptions options;
   options.tune = "measure";
   DiagSink diags;
-  const auto tuning = TuningFor(loaded_, signature_, options, by, true, nullptr, call_, diags);
+  by.say = true;
+  const auto tuning = TuningFor(loaded_, signature_, call_, options, by, diags);
   ASSERT_TRUE(tuning.ok());
   ASSERT_EQ(diags.all().size(), 1u);
   EXPECT_EQ(std::string(diags.all()[0].def->code), "R630");
@@ -198,7 +199,7 @@ TEST_F(MeasureTest, WithoutAClockTheModelsChoiceIsTakenAndSaid) {
       << diags.all()[0].message;
   options.tune = "model";
   DiagSink quiet;
-  EXPECT_EQ(tuning->values, TunesFor(loaded_, signature_, options, nullptr, call_, quiet));
+  EXPECT_EQ(tuning->values, TunesFor(loaded_, signature_, call_, options, {}, quiet));
 }
 
 TEST_F(MeasureTest, AFileThatWasWrittenIsTaken) {
@@ -209,7 +210,9 @@ TEST_F(MeasureTest, AFileThatWasWrittenIsTaken) {
   options.tune = folder.path() + "tunes.toml";
   DiagSink diags;
   ASSERT_TRUE(LoadTunes(loaded_, options.tune, diags).ok()) << RenderAll(diags, loaded_.sources);
-  const auto tuning = TuningFor(loaded_, signature_, options, {}, true, nullptr, call_, diags);
+  MeasureBy by;
+  by.say = true;
+  const auto tuning = TuningFor(loaded_, signature_, call_, options, by, diags);
   ASSERT_TRUE(tuning.ok());
   EXPECT_EQ(tuning->values, m.row.values);
   EXPECT_TRUE(diags.all().empty()) << RenderAll(diags, loaded_.sources);

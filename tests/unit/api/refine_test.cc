@@ -71,7 +71,7 @@ cat answer.$n 2>/dev/null || cat answer.last
     api::Loaded loaded;
     LoadText(loaded, kChain);
     Result<api::Refined> refined =
-        api::Refine(loaded, "chain", AlignedCall(), {}, folder_.path() + "ptxas", diags_);
+        api::Refine(loaded, "chain", AlignedCall(), {}, {folder_.path() + "ptxas"}, diags_);
     EXPECT_TRUE(refined.ok()) << RenderAll(diags_, loaded.sources);
     return refined.ok() ? std::move(*refined) : api::Refined{};
   }
@@ -82,8 +82,7 @@ cat answer.$n 2>/dev/null || cat answer.last
     LoadText(loaded, kChain);
     loaded.schedule_file = loaded.sources.Add("chain.sched", schedule);
     DiagSink diags;
-    const auto image =
-        api::CompileCall(loaded, "chain", AlignedCall(), {}, nullptr, nullptr, nullptr, diags);
+    const auto image = api::CompileCall(loaded, "chain", AlignedCall(), {}, {}, diags);
     EXPECT_TRUE(image.ok()) << RenderAll(diags, loaded.sources);
     return image.ok() ? image->ptx : "";
   }
@@ -185,7 +184,7 @@ kernel product(A: bf16[M, K], B: bf16[N, K], C: out f32[M, N]) {
   api::Call call = AlignedCall();
   call.split = 16;
   const Result<api::Refined> refined =
-      api::Refine(loaded, "product", call, {}, folder_.path() + "ptxas", diags_);
+      api::Refine(loaded, "product", call, {}, {folder_.path() + "ptxas"}, diags_);
   ASSERT_TRUE(refined.ok()) << RenderAll(diags_, loaded.sources);
   EXPECT_EQ(Asked(), 2);
   ASSERT_EQ(refined->image.before.size(), 1u);
@@ -205,11 +204,10 @@ TEST_F(RefineTest, WhatIsTriedInVainIsNotLeftBehind) {
   api::Loaded loaded;
   LoadText(loaded, kChain);
   const auto refined =
-      api::Refine(loaded, "chain", AlignedCall(), {}, folder_.path() + "ptxas", diags_);
+      api::Refine(loaded, "chain", AlignedCall(), {}, {folder_.path() + "ptxas"}, diags_);
   ASSERT_TRUE(refined.ok());
   EXPECT_GE(refined->rounds.size(), 2u);
-  const auto again =
-      api::CompileCall(loaded, "chain", AlignedCall(), {}, nullptr, nullptr, nullptr, diags_);
+  const auto again = api::CompileCall(loaded, "chain", AlignedCall(), {}, {}, diags_);
   ASSERT_TRUE(again.ok());
   EXPECT_TRUE(again->ptx == refined->image.ptx);
 }

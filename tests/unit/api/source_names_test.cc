@@ -50,7 +50,7 @@ Made MadeIn(const std::string& root) {
   for (const char* name : {"X", "Y"})
     call.facts[name] = {.base_align_bytes = 256, .last_contiguous = true};
   made.key = api::ImageKey(loaded, "scale", call, {});
-  auto image = api::CompileCall(loaded, "scale", call, {}, nullptr, nullptr, nullptr, diags);
+  auto image = api::CompileCall(loaded, "scale", call, {}, {}, diags);
   EXPECT_TRUE(image.ok()) << RenderAll(diags, loaded.sources);
   if (!image.ok()) return made;
   made.ptx = image->ptx;

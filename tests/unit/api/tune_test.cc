@@ -233,7 +233,7 @@ TEST_F(TuneTest, WithoutSizesThereIsNothingToChooseBy) {
   PipelineOptions options;
   options.tune = "model";
   DiagSink diags;
-  EXPECT_TRUE(TunesFor(loaded_, signature_, options, nullptr, call, diags).empty());
+  EXPECT_TRUE(TunesFor(loaded_, signature_, call, options, {}, diags).empty());
   ASSERT_EQ(diags.all().size(), 1u);
   EXPECT_STREQ(diags.all()[0].def->code, "R586");
 }

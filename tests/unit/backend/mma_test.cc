@@ -46,6 +46,73 @@ double Seen(DType d, double v) {
   return Decode(DType::kF32, cut)[0];
 }
 
+// `acc` and A · B by instructions of wgmma: once, or in each of two turns whose first is told not
+// to read what `acc` holds.
+ValueId Multiply(Kernel& k, const MmaCase& c, ValueId acc, ValueId a, ValueId b) {
+  const Type type = k.fn.type(acc);
+  const ir::BlockId home = k.b.block();
+  const ValueId slot = k.b.Int(0, DType::kI32);
+  ir::OpId loop;
+  ValueId adds;
+  if (c.told) {
+    const Type flag = Type::Scalar(DType::kBool);
+    loop = k.b.Add(OpKind::kFor, {k.b.Int(0), k.b.Int(2), acc, k.b.Constant(flag, 0)}, {type, flag},
+                   {{"step", int64_t{1}}, {"some", int64_t{1}}});
+    const ir::BlockId body = k.fn.AddBlock(loop);
+    k.fn.ops[loop].regions.push_back(body);
+    k.fn.AddArg(body, Type::Scalar(DType::kI64));
+    acc = k.fn.AddArg(body, type);
+    adds = k.fn.AddArg(body, flag);
+    k.b.SetBlock(body);
+  }
+  std::vector<ValueId> in = {acc};
+  if (c.a_in_registers) in.push_back(a);
+  std::vector<Type> types;
+  for (ValueId v : in) types.push_back(k.fn.type(v));
+  const ir::OpId fence = k.b.Add(OpKind::kMmaFence, in, types);
+  acc = k.fn.ops[fence].results[0];
+  if (c.a_in_registers) a = k.fn.ops[fence].results[1];
+  std::vector<ValueId> operands = {acc, a, b};
+  if (c.told) operands.insert(operands.end(), {slot, slot, adds});
+  acc = k.b.Value(OpKind::kMma, operands, type,
+                  {{"k", c.k},
+                   {"split", std::string(c.split)},
+                   {"trans_a", int64_t{c.trans_a}},
+                   {"trans_b", int64_t{c.trans_b}},
+                   {"zero", int64_t{c.zero}},
+                   {"k_begin", c.k_begin}});
+  k.b.Add(OpKind::kMmaCommit, {}, {});
+  std::vector<ValueId> waited = {acc};
+  if (c.a_in_registers) waited.push_back(a);
+  const ir::OpId wait = k.b.Add(OpKind::kMmaWait, waited, {type}, {{"pending", int64_t{0}}});
+  acc = k.fn.ops[wait].results[0];
+  if (c.told) {
+    k.b.Yield({acc, k.b.Constant(Type::Scalar(DType::kBool), 1)});
+    k.b.SetBlock(home);
+    acc = k.fn.ops[loop].results[0];
+  }
+  return acc;
+}
+
+// What C holds afterwards, of what it held `before`.
+std::vector<double> Product(Kernel& k, const MmaCase& c, const std::vector<double>& before,
+                            bool simt) {
+  std::vector<double> want;
+  for (int64_t i = 0; i < c.m; ++i)
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = (c.zero || c.told) && !simt ? 0 : before[static_cast<size_t>(i * c.n + j)];
+      for (int64_t q = simt ? 0 : c.k_begin; q < c.k + c.k_begin; ++q) {
+        const double x =
+            k.values("A")[static_cast<size_t>(c.trans_a ? q * c.m + i : i * (c.k + c.k_begin) + q)];
+        const double y =
+            k.values("B")[static_cast<size_t>(c.trans_b ? q * c.n + j : j * (c.k + c.k_begin) + q)];
+        sum += (simt ? x * y : Seen(c.a, x) * Seen(c.b, y)) * (c.told ? 2 : 1);
+      }
+      want.push_back(sum);
+    }
+  return want;
+}
+
 void Check(const MmaCase& c, int number, bool simt = false) {
   Kernel k("mma" + std::to_string(number), c.warps);
   const bool integer = ir::IsInteger(c.a);
@@ -97,64 +164,12 @@ void Check(const MmaCase& c, int number, bool simt = false) {
         k.b.Value(OpKind::kSimtDot, {acc, a, b}, acc_type,
                   {{"k", all_k}, {"trans_a", int64_t{c.trans_a}}, {"trans_b", int64_t{c.trans_b}}});
   } else {
-    const ir::BlockId home = k.b.block();
-    const ValueId slot = k.b.Int(0, DType::kI32);
-    ir::OpId loop;
-    ValueId adds;
-    if (c.told) {
-      const Type flag = Type::Scalar(DType::kBool);
-      loop = k.b.Add(OpKind::kFor, {k.b.Int(0), k.b.Int(2), acc, k.b.Constant(flag, 0)},
-                     {acc_type, flag}, {{"step", int64_t{1}}, {"some", int64_t{1}}});
-      const ir::BlockId body = k.fn.AddBlock(loop);
-      k.fn.ops[loop].regions.push_back(body);
-      k.fn.AddArg(body, Type::Scalar(DType::kI64));
-      acc = k.fn.AddArg(body, acc_type);
-      adds = k.fn.AddArg(body, flag);
-      k.b.SetBlock(body);
-    }
-    std::vector<ValueId> in = {acc};
-    if (c.a_in_registers) in.push_back(a);
-    std::vector<Type> types;
-    for (ValueId v : in) types.push_back(k.fn.type(v));
-    const ir::OpId fence = k.b.Add(OpKind::kMmaFence, in, types);
-    acc = k.fn.ops[fence].results[0];
-    if (c.a_in_registers) a = k.fn.ops[fence].results[1];
-    std::vector<ValueId> operands = {acc, a, b};
-    if (c.told) operands.insert(operands.end(), {slot, slot, adds});
-    acc = k.b.Value(OpKind::kMma, operands, acc_type,
-                    {{"k", c.k},
-                     {"split", std::string(c.split)},
-                     {"trans_a", int64_t{c.trans_a}},
-                     {"trans_b", int64_t{c.trans_b}},
-                     {"zero", int64_t{c.zero}},
-                     {"k_begin", c.k_begin}});
-    k.b.Add(OpKind::kMmaCommit, {}, {});
-    std::vector<ValueId> waited = {acc};
-    if (c.a_in_registers) waited.push_back(a);
-    const ir::OpId wait = k.b.Add(OpKind::kMmaWait, waited, {acc_type}, {{"pending", int64_t{0}}});
-    acc = k.fn.ops[wait].results[0];
-    if (c.told) {
-      k.b.Yield({acc, k.b.Constant(Type::Scalar(DType::kBool), 1)});
-      k.b.SetBlock(home);
-      acc = k.fn.ops[loop].results[0];
-    }
+    acc = Multiply(k, c, acc, a, b);
   }
   k.Store(tc, acc);
   const std::vector<double> before = k.values("C");
   ASSERT_TRUE(k.Run());
-  std::vector<double> want;
-  for (int64_t i = 0; i < c.m; ++i)
-    for (int64_t j = 0; j < c.n; ++j) {
-      double sum = (c.zero || c.told) && !simt ? 0 : before[static_cast<size_t>(i * c.n + j)];
-      for (int64_t q = simt ? 0 : c.k_begin; q < all_k; ++q) {
-        const double x =
-            k.values("A")[static_cast<size_t>(c.trans_a ? q * c.m + i : i * all_k + q)];
-        const double y =
-            k.values("B")[static_cast<size_t>(c.trans_b ? q * c.n + j : j * all_k + q)];
-        sum += (simt ? x * y : Seen(c.a, x) * Seen(c.b, y)) * (c.told ? 2 : 1);
-      }
-      want.push_back(sum);
-    }
+  const std::vector<double> want = Product(k, c, before, simt);
   const bool fp8 = ir::ByteSize(c.a) == 1 && !integer;
   ExpectNear(k.values("C"), want,
              integer ? 0

@@ -4,24 +4,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/search.h"
 
+#include <fmt/format.h>
+
 #include "tests/unit/api/loaded.h"
+#include "tests/unit/h200.h"
+#include "tests/unit/temp_folder.h"
 
 namespace tilec {
 namespace {
 
 using compile::Decision;
+using compile::Order;
 using Outcome = compile::Decision::Outcome;
 
 class SearchTest : public LibraryTest {
  protected:
-  void Lower(const api::Given& given, const std::string& schedule) {
+  // `target`: a machine or its file; "": the default.
+  void Lower(const api::Given& given, const std::string& schedule, const std::string& target = "") {
     DiagSink diags;
     api::Call call = Of(given);
     auto tile = api::MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     ASSERT_TRUE(tile.ok()) << RenderAll(diags, loaded_.sources);
     api::PipelineOptions options;
     options.schedule = schedule;
+    if (!target.empty()) options.target = target;
     options = options.For(call);
+    decisions_.clear();
     look_ = {};
     look_.decisions = &decisions_;
     auto warps = api::LowerToWarps(loaded_, std::move(*tile), options, &look_, diags);
@@ -101,6 +109,42 @@ TEST_F(SearchTest, AGridThatCannotTakeAShapeIsSeenBeforeAnythingIsEmitted) {
   EXPECT_EQ(first.refusal->stage, compile::Stage::kShape);
   EXPECT_EQ(first.emissions, 0);
   EXPECT_EQ(Emissions(), 1);
+}
+
+// Tiles of several turns that fill a role's registers leave room for what the assembler wants, for
+// the tensors that threads access, and, of roles that come and go, for one more.
+TEST_F(SearchTest, RolesThatComeAndGoKeepARegisterMore) {
+  Load("std/models/ssd.tile", "ssd");
+  const api::Given given = {{"B", int64_t{1}}, {"T", int64_t{512}}, {"H", int64_t{2}},
+                            {"G", int64_t{1}}, {"P", int64_t{128}}, {"N", int64_t{128}}};
+  const auto once = [&]() -> const Decision& {
+    return *std::find_if(decisions_.begin(), decisions_.end(), [](const Decision& d) {
+      return d.strategy.shape == compile::Shape::kOnce && d.strategy.order == Order::kSolved;
+    });
+  };
+  Lower(given, "solve");
+  ASSERT_TRUE(once().refusal) << compile::ToText(decisions_);
+  EXPECT_EQ(once().outcome, Outcome::kRefused);
+  EXPECT_EQ(once().refusal->stage, compile::Stage::kWorth);
+  EXPECT_EQ(once().refusal->resource, compile::Resource::kRegisters);
+  const ir::TargetRegisters& beside = ir::H200().registers;
+  constexpr int64_t kKept = 224, kTensors = 2;
+  EXPECT_EQ(once().refusal->needed,
+            kKept + beside.least_beside + kTensors * beside.beside_access + 1);
+  EXPECT_EQ(once().refusal->available, 240);
+  EXPECT_EQ(Taken().strategy.order, Order::kRule);
+  // By that register the order is left: where the assembler wants one less, it is taken.
+  TempFolder folder;
+  folder.Write("seven.toml", fmt::format(R"(name = "seven"
+title = "an H200 whose tiles want a register less beside them"
+extends = "h200"
+features = ["tma", "setmaxnreg", "clusters"]
+[registers]
+least_beside = {{ value = {}, tag = "assumed", source = "invented" }}
+)",
+                                         beside.least_beside - 1));
+  Lower(given, "solve", folder.path() + "seven.toml");
+  EXPECT_EQ(&Taken(), &once()) << compile::ToText(decisions_);
 }
 
 TEST_F(SearchTest, ProgramOrderIsOneCandidate) {

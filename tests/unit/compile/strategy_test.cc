@@ -88,37 +88,42 @@ TEST(Strategy, WhatIsNotAskedForIsNotTried) {
 }
 
 TEST(Refusals, SettleWhatSharesTheirCause) {
+  ir::Target machine;
+  machine.registers.far_too_many = 24;
   const Strategy persistent = {Shape::kPersistent, 1, Order::kSolved, true, 0};
   Strategy plain = persistent, once = persistent, rule = persistent;
   plain.guard_masks = false;
   once.shape = Shape::kOnce;
   rule.order = Order::kRule;
   Refusal grid{Stage::kShape, Resource::kForm, 0, 0, {}, ""};
-  EXPECT_TRUE(SharesCause(persistent, grid, plain));
-  EXPECT_TRUE(SharesCause(persistent, grid, rule));
-  EXPECT_FALSE(SharesCause(persistent, grid, once));
+  EXPECT_TRUE(SharesCause(persistent, grid, plain, machine));
+  EXPECT_TRUE(SharesCause(persistent, grid, rule, machine));
+  EXPECT_FALSE(SharesCause(persistent, grid, once, machine));
   const Refusal slots{Stage::kWorth, Resource::kSlots, 3, 2, {}, ""};
-  EXPECT_TRUE(SharesCause(persistent, slots, plain));
-  EXPECT_FALSE(SharesCause(persistent, slots, rule));
-  EXPECT_FALSE(SharesCause(persistent, slots, once));
+  EXPECT_TRUE(SharesCause(persistent, slots, plain, machine));
+  EXPECT_FALSE(SharesCause(persistent, slots, rule, machine));
+  EXPECT_FALSE(SharesCause(persistent, slots, once, machine));
   const Refusal registers{Stage::kLower, Resource::kRegisters, 264, 240, {}, ""};
-  EXPECT_FALSE(SharesCause(persistent, registers, once));  // it keeps fewer
+  EXPECT_FALSE(SharesCause(persistent, registers, once, machine));  // it keeps fewer
   const Refusal many{Stage::kLower, Resource::kRegisters, 272, 240, {}, ""};
-  EXPECT_TRUE(SharesCause(persistent, many, once));  // but not by so many
-  EXPECT_TRUE(SharesCause(persistent, many, plain));
-  EXPECT_FALSE(SharesCause(persistent, many, rule));
+  EXPECT_TRUE(SharesCause(persistent, many, once, machine));  // but not by so many
+  EXPECT_TRUE(SharesCause(persistent, many, plain, machine));
+  ir::Target other = machine;  // how many are too many is the machine's
+  other.registers.far_too_many = 32;
+  EXPECT_FALSE(SharesCause(persistent, many, plain, other));
+  EXPECT_FALSE(SharesCause(persistent, many, rule, machine));
   Strategy split = persistent, withheld = persistent;
   split.shape = Shape::kSplit, split.ctas = 2;
   withheld.withheld_registers = 16;
-  EXPECT_FALSE(SharesCause(split, many, persistent));  // another loop
-  EXPECT_FALSE(SharesCause(persistent, many, split));
-  EXPECT_FALSE(SharesCause(persistent, many, withheld));
-  EXPECT_FALSE(SharesCause(rule, many, {Shape::kOnce, 1, Order::kRule, true, 0}));
+  EXPECT_FALSE(SharesCause(split, many, persistent, machine));  // another loop
+  EXPECT_FALSE(SharesCause(persistent, many, split, machine));
+  EXPECT_FALSE(SharesCause(persistent, many, withheld, machine));
+  EXPECT_FALSE(SharesCause(rule, many, {Shape::kOnce, 1, Order::kRule, true, 0}, machine));
   const Refusal file{Stage::kSchedule, Resource::kSchedule, 0, 0, {}, ""};
-  EXPECT_TRUE(SharesCause(persistent, file, once));
+  EXPECT_TRUE(SharesCause(persistent, file, once, machine));
   // A form that the lowering lacks is of the program, not of the grid.
   grid.stage = Stage::kLower;
-  EXPECT_FALSE(SharesCause(persistent, grid, plain));
+  EXPECT_FALSE(SharesCause(persistent, grid, plain, machine));
 }
 
 }  // namespace

@@ -251,14 +251,19 @@ float Directed(Round round, F f) {
   return r;
 }
 
+// What was computed of what.
+struct Operation {
+  const char* what;
+  float a = 0, b = 0, c = 0;
+  Round round;
+};
+std::ostream& operator<<(std::ostream& out, const Operation& o) {
+  return out << o.what << " " << o.a << " " << o.b << " " << o.c << " mode " << int(o.round);
+}
+
 // NaN results of arithmetic are canonical; the conversion from f64 keeps sign and payload.
-void ExpectSame(float got, float want, const char* what, float a, float b, float c, Round round) {
-  if (std::isnan(want) && what[0] != 'c') {
-    ASSERT_EQ(Bits(got), kCanonicalNan32) << what << " " << a << " " << b << " " << c;
-  } else {
-    ASSERT_EQ(Bits(got), Bits(want))
-        << what << " " << a << " " << b << " " << c << " mode " << int(round);
-  }
+void ExpectSame(float got, float want, const Operation& of) {
+  ASSERT_EQ(Bits(got), std::isnan(want) && of.what[0] != 'c' ? kCanonicalNan32 : Bits(want)) << of;
 }
 
 TEST(Floats, ArithmeticInEveryMode) {
@@ -277,23 +282,23 @@ TEST(Floats, ArithmeticInEveryMode) {
     if (i % 5 == 0) c = -(a * b);  // cancellation
     if (i % 7 == 0) b = -a;
     for (Round round : {Round::kNearestEven, Round::kZero, Round::kDown, Round::kUp}) {
-      ExpectSame(AddF32(a, b, round), Directed(round, [&] { return a + b; }), "add", a, b, 0,
-                 round);
-      ExpectSame(MulF32(a, b, round), Directed(round, [&] { return a * b; }), "mul", a, b, 0,
-                 round);
-      ExpectSame(FmaF32(a, b, c, round), Directed(round, [&] { return std::fma(a, b, c); }), "fma",
-                 a, b, c, round);
-      ExpectSame(DivF32(a, b, round), Directed(round, [&] { return a / b; }), "div", a, b, 0,
-                 round);
-      ExpectSame(SqrtF32(a, round), Directed(round, [&] { return std::sqrt(a); }), "sqrt", a, 0, 0,
-                 round);
+      ExpectSame(AddF32(a, b, round), Directed(round, [&] { return a + b; }),
+                 {"add", a, b, 0, round});
+      ExpectSame(MulF32(a, b, round), Directed(round, [&] { return a * b; }),
+                 {"mul", a, b, 0, round});
+      ExpectSame(FmaF32(a, b, c, round), Directed(round, [&] { return std::fma(a, b, c); }),
+                 {"fma", a, b, c, round});
+      ExpectSame(DivF32(a, b, round), Directed(round, [&] { return a / b; }),
+                 {"div", a, b, 0, round});
+      ExpectSame(SqrtF32(a, round), Directed(round, [&] { return std::sqrt(a); }),
+                 {"sqrt", a, 0, 0, round});
       volatile double d = double{a} * 1.000000123;
       ExpectSame(F64ToF32(d, {.round = round}),
-                 Directed(round, [&] { return static_cast<float>(d); }), "cvt", a, 0, 0, round);
+                 Directed(round, [&] { return static_cast<float>(d); }), {"cvt", a, 0, 0, round});
       volatile int64_t n =
           static_cast<int64_t>(uint64_t{random()} << 32 | random()) >> (random() % 64);
-      ExpectSame(S64ToF32(n, round), Directed(round, [&] { return static_cast<float>(n); }), "s64",
-                 0, 0, 0, round);
+      ExpectSame(S64ToF32(n, round), Directed(round, [&] { return static_cast<float>(n); }),
+                 {"s64", 0, 0, 0, round});
     }
     if (HasFatalFailure()) return;
   }

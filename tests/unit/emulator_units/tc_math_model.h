@@ -46,34 +46,44 @@ inline I128 Shift(I128 magnitude, int shift) {
   return shift < -120 ? 0 : magnitude >> -shift;
 }
 
-// Sum of the aligned terms as a double pair: integer and the weight of its unit.
-inline void ExactSum(Element ea, Element eb, const uint32_t* a, const uint32_t* b, int k,
-                     uint32_t c, int f, I128* sum, int* unit) {
+// A row of A and a column of B, as codes.
+struct Factors {
+  Element ea, eb;
+  const uint32_t *a, *b;
+  int k;
+};
+// A sum, and the weight of its unit as a power of two.
+struct Aligned {
+  I128 sum = 0;
+  int unit = 0;
+};
+// Of the terms of a product and `c`, aligned to `f` bits below the largest.
+inline Aligned ExactSum(const Factors& of, uint32_t c, int f) {
   struct Term {
     bool negative;
     int64_t s;
     int exponent, bits;
   };
   std::vector<Term> terms;
-  for (int i = 0; i < k; i++) {
-    const Number x = Split(ea, a[i]), y = Split(eb, b[i]);
+  for (int i = 0; i < of.k; i++) {
+    const Number x = Split(of.ea, of.a[i]), y = Split(of.eb, of.b[i]);
     if (x.significand == 0 || y.significand == 0) continue;
     terms.push_back({x.negative != y.negative, x.significand * y.significand,
                      x.exponent + y.exponent, x.bits + y.bits});
   }
   const Number z = Split(Element::kF32, c);
   if (z.significand != 0) terms.push_back({z.negative, z.significand, z.exponent, 23});
-  *sum = 0;
-  *unit = 0;
-  if (terms.empty()) return;
+  Aligned out;
+  if (terms.empty()) return out;
   int top = terms[0].exponent;
   for (const Term& t : terms) top = std::max(top, t.exponent);
-  *unit = top - f;
+  out.unit = top - f;
   for (const Term& t : terms) {
     // s · 2^(exponent − bits), in units of 2^(top − f).
-    const I128 aligned = Shift(t.s, t.exponent - t.bits - *unit);
-    *sum += t.negative ? -aligned : aligned;
+    const I128 aligned = Shift(t.s, t.exponent - t.bits - out.unit);
+    out.sum += t.negative ? -aligned : aligned;
   }
+  return out;
 }
 
 inline uint32_t TruncatedF32(I128 sum, int unit, int mantissa_bits) {

@@ -57,9 +57,7 @@ TEST(TcMath, ExactAgreesWithIntegers) {
             }
             uint32_t c = accumulate ? t.c[r * t.math.n + col] : 0;
             if (ty.d == Element::kF16) c = Bits(F16ToF32(static_cast<uint16_t>(c)));
-            I128 sum;
-            int unit;
-            ExactSum(ty.a, ty.b, &t.ca[r * ty.k], b.data(), ty.k, c, f, &sum, &unit);
+            const auto [sum, unit] = ExactSum({ty.a, ty.b, &t.ca[r * ty.k], b.data(), ty.k}, c, f);
             if (ty.d == Element::kF16) {
               // f16 results are rounded from the whole sum, for fp8 too.
               const double v = std::ldexp(static_cast<double>(static_cast<int64_t>(sum)), unit);
@@ -159,8 +157,13 @@ TEST(TcMath, IntegersWrapOrSaturate) {
 
 #if defined(__x86_64__)
 // Random operands in every kernel set's own arrangement; results must be equal bit for bit.
-void RunKernels(const TcKernels& kernels, int warps, int n8, int k, bool accumulate, bool saturate,
+struct ProductOfWarps {
+  int warps, n8, k;
+  bool accumulate, saturate;
+};
+void RunKernels(const TcKernels& kernels, const ProductOfWarps& product,
                 std::vector<uint32_t>* out) {
+  const auto [warps, n8, k, accumulate, saturate] = product;
   std::mt19937 random(99);
   const int lanes = kernels.lanes, groups = 64 / lanes;
   alignas(64) static float fa[64 * 32 * 4], fb[256 * 32];
@@ -238,10 +241,11 @@ TEST(TcMath, InstructionSetsAgree) {
       for (int warps : {1, 4}) {
         for (bool flag : {false, true}) {
           std::vector<uint32_t> want;
-          RunKernels(*sets[0], warps, n8, k, flag, n8 % 2 == 0, &want);
+          const ProductOfWarps product{warps, n8, k, flag, n8 % 2 == 0};
+          RunKernels(*sets[0], product, &want);
           for (size_t i = 1; i < sets.size(); i++) {
             std::vector<uint32_t> got;
-            RunKernels(*sets[i], warps, n8, k, flag, n8 % 2 == 0, &got);
+            RunKernels(*sets[i], product, &got);
             ASSERT_EQ(got, want) << "set " << i << " n8 " << n8 << " k " << k << " warps " << warps;
           }
         }

@@ -273,9 +273,15 @@ inline int BitsOfFormat(MmaFormat f) {
 }
 
 // Element (mn, k) in shared memory, by ((T, n, m), (8, k)) and ((8, m), (T, 2k)).
-inline std::optional<uint32_t> ElementAt(const std::vector<uint8_t>& shared, uint64_t desc,
-                                         bool mn_major, MmaFormat f, bool packed4, uint32_t mn,
-                                         uint32_t k) {
+struct InShared {
+  const std::vector<uint8_t>& shared;
+  uint64_t desc;
+  bool mn_major;
+  MmaFormat f;
+  bool packed4;
+};
+inline std::optional<uint32_t> ElementAt(const InShared& of, uint32_t mn, uint32_t k) {
+  const auto& [shared, desc, mn_major, f, packed4] = of;
   const uint64_t start = (desc & 0x3fff) * 16, lbo = (desc >> 16 & 0x3fff) * 16;
   const uint64_t sbo = (desc >> 32 & 0x3fff) * 16, mode = desc >> 61;
   const int bits = BitsOfFormat(f);
@@ -357,10 +363,11 @@ inline std::optional<uint32_t> Expected(const Instruction& i, const Machine& bef
       const uint32_t word = before.tensor[p.cta].Column((i.a & 0xffff) + bit / 32)[p.lane];
       a = word >> (bit % 32) & (bits == 32 ? ~0u : (1u << bits) - 1);
     } else {
-      a = ElementAt(before.shared[r / a_rows], i.a_desc, i.idesc >> 15 & 1, fa, four, r % a_rows,
-                    k);
+      a = ElementAt({before.shared[r / a_rows], i.a_desc, (i.idesc >> 15 & 1) != 0, fa, four},
+                    r % a_rows, k);
     }
-    b = ElementAt(before.shared[n / b_rows], i.b_desc, i.idesc >> 16 & 1, fb, four, n % b_rows, k);
+    b = ElementAt({before.shared[n / b_rows], i.b_desc, (i.idesc >> 16 & 1) != 0, fb, four},
+                  n % b_rows, k);
     if (!a || !b) return std::nullopt;
     Term x = Decoded(fa, *a), y = Decoded(fb, *b);
     if (i.idesc >> 13 & 1)

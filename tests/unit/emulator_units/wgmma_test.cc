@@ -130,6 +130,21 @@ void PutElement(std::vector<uint8_t>& smem, uint32_t at, uint32_t code, int size
   std::memcpy(&smem[at], &code, size);
 }
 
+// Element (r, i) of A in registers, by the ISA's fragment maps of each width.
+void PutFragment(Machine& m, int r, int i, uint32_t code, int size) {
+  int q, lane, byte;
+  const int half = r % 16 / 8;
+  if (size == 2) {
+    q = half + 2 * (i / 8), lane = r % 8 * 4 + i % 8 / 2, byte = i % 2 * 2;
+  } else if (size == 1) {
+    q = half + 2 * (i / 16), lane = r % 8 * 4 + i % 16 / 4, byte = i % 4;
+  } else {
+    q = half + 2 * (i / 4), lane = r % 8 * 4 + i % 4, byte = 0;
+  }
+  uint32_t* cell = &m.a_cells[((r / 16) * 4 + q) * 32 + lane];
+  std::memcpy(reinterpret_cast<uint8_t*>(cell) + byte, &code, size);
+}
+
 void RunCase(const WgmmaShape& s, uint32_t swizzle_a, uint32_t swizzle_b, int k_step, bool scale_d,
              uint32_t seed) {
   SCOPED_TRACE(testing::Message() << ElementName(s.a) << "×" << ElementName(s.b) << " n" << s.n
@@ -154,18 +169,7 @@ void RunCase(const WgmmaShape& s, uint32_t swizzle_a, uint32_t swizzle_b, int k_
         PutElement(m.smem, ElementAddress(a, r, i, size), ca[r * k + i], size);
         continue;
       }
-      // Fragment maps of the ISA, per type.
-      int q, lane, byte;
-      const int half = r % 16 / 8;
-      if (size == 2) {
-        q = half + 2 * (i / 8), lane = r % 8 * 4 + i % 8 / 2, byte = i % 2 * 2;
-      } else if (size == 1) {
-        q = half + 2 * (i / 16), lane = r % 8 * 4 + i % 16 / 4, byte = i % 4;
-      } else {
-        q = half + 2 * (i / 4), lane = r % 8 * 4 + i % 4, byte = 0;
-      }
-      uint32_t* cell = &m.a_cells[((r / 16) * 4 + q) * 32 + lane];
-      std::memcpy(reinterpret_cast<uint8_t*>(cell) + byte, &ca[r * k + i], size);
+      PutFragment(m, r, i, ca[r * k + i], size);
     }
   }
   for (int r = 0; r < s.n; r++) {

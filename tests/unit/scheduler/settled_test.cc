@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "scheduler/check.h"
 #include "scheduler/in_time.h"
 #include "scheduler/search.h"
@@ -179,6 +182,34 @@ TEST(Settled, ANestAsksNoSolver) {
   EXPECT_TRUE(c.objective_proved);
   EXPECT_EQ(c.objective.slack, 3403);
   EXPECT_TRUE(solution->report.violations.empty());
+}
+
+// That a role issues one instruction at a time is a cause where the rest is possible without it,
+// and none beside a unit that is busy all the time.
+TEST(Settled, CausesNameIssueWhereItCounts) {
+  const auto laws = [](const Graph& graph, int64_t ii) {
+    const Search search(graph, {});
+    std::set<std::string> laws;
+    for (const RoleOffer& offer : search.offers().Largest())
+      for (const CoreItem& item : SettledCore(graph, {}, offer, ii)) laws.insert(item.law);
+    return laws;
+  };
+  GraphBuilder busy;
+  const int tensor = busy.Unit("tensor");
+  const int first = busy.Op("a", 2, 8, tensor, 8), second = busy.Op("b", 2, 8, tensor, 8);
+  busy.Edge(first, second);
+  const std::set<std::string> by_unit = laws(busy.graph, 15);
+  EXPECT_EQ(by_unit.count("unit"), 1u);
+  EXPECT_EQ(by_unit.count("issue"), 0u);
+  EXPECT_TRUE(laws(busy.graph, 16).empty());
+  GraphBuilder full;  // carried both ways: one role
+  const int a = full.Op("a", 8, 1), b = full.Op("b", 8, 1);
+  full.Edge(a, b, EdgeKind::kRegister, 1);
+  full.Edge(b, a, EdgeKind::kRegister, 1);
+  const std::set<std::string> by_issue = laws(full.graph, 15);
+  EXPECT_EQ(by_issue.count("issue"), 1u);
+  EXPECT_EQ(by_issue.count("unit"), 0u);
+  EXPECT_TRUE(laws(full.graph, 16).empty());
 }
 
 // All work whose window lies between two cycles has room there, for every two: what Jackson's order
