@@ -12,12 +12,14 @@
 #include "ir/pass.h"
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
+#include "ir/passes/split_reductions.h"
 
 namespace tilec::api {
 
 int64_t GroupsOf(const PipelineOptions& options) {
   const int64_t ctas = SplitOf(options.schedule).value_or(options.split);
-  return std::max<int64_t>(1, ctas / ir::isa::kPortableClusterCtas);
+  return IsApart(options.schedule) ? ctas
+                                   : std::max<int64_t>(1, ctas / ir::isa::kPortableClusterCtas);
 }
 
 Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
@@ -33,18 +35,21 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
       if (const std::optional<ir::Obstacle> why = ir::PackRows(clean, pack))
         diags.Report(compile::kNotPacked, why->at, fn.name, pack, why->why);
     ir::Division divided;
-    const auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
+    const bool apart = IsApart(options.schedule);
+    auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
+    if (apart && !why) why = ir::GuardParts(divided.parts);  // of others their clusters have it
     if (!why) {
       PipelineOptions of = options;
       of.split = of.pack = 1;
       of.share_copies = of.stays = false;
       of.schedule =
-          fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
-                      ir::isa::kPortableClusterCtas);
+          apart ? std::string(kOnce)
+                : fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
+                              ir::isa::kPortableClusterCtas);
       launches.programs.push_back(
           {std::move(divided.parts), of,
-           fmt::format("launch 1 of 2: {} groups of CTAs make parts of each tile",
-                       GroupsOf(options))});
+           fmt::format("launch 1 of 2: {} {} make parts of each tile", GroupsOf(options),
+                       apart ? "CTAs" : "groups of CTAs")});
       of.schedule = "solve";
       launches.programs.push_back(
           {std::move(divided.whole), of, "launch 2 of 2: parts are put together"});

@@ -12,7 +12,8 @@
 
 namespace tilec::api {
 
-// Groups of CTAs for each tile, each group a cluster; 1: a cluster suffices.
+// Groups of CTAs for each tile, each group a cluster, or one CTA where its CTAs are apart; 1: a
+// cluster suffices.
 int64_t GroupsOf(const PipelineOptions& options);
 
 // One program that a call launches, and how it is lowered.

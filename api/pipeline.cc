@@ -87,16 +87,19 @@ namespace {
 
 compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   compile::Wish wish;
+  const std::string schedule = WithoutAlong(options.schedule);
   wish.solve = !IsSequential(options.schedule);
   wish.from_file = loaded.schedule_file >= 0;
   wish.slices = SlicesOf(options.schedule).value_or(0);
-  wish.persistent = options.schedule != kOnce;
-  wish.wants_persistent = options.schedule == kPersistent;
-  wish.clusters = options.schedule == kClusters;
-  wish.share_copies = options.share_copies && options.schedule == "solve";
-  wish.stays = wish.wants_persistent || (options.stays && options.schedule == "solve");
+  wish.persistent = schedule != kOnce;
+  wish.wants_persistent = schedule == kPersistent;
+  wish.clusters = schedule == kClusters;
+  wish.share_copies = options.share_copies && schedule == kSolve;
+  wish.stays = wish.wants_persistent || (options.stays && schedule == kSolve);
   wish.split = std::min(SplitOf(options.schedule).value_or(options.split),
                         ir::isa::kPortableClusterCtas);  // more: api/divided.h
+  if (IsApart(options.schedule)) wish.split = 1;
+  wish.along = AlongOf(options.schedule) - 1;
   wish.pack = PackOf(options.schedule).value_or(ChoosesForm(options.schedule) ? options.pack : 1);
   return wish;
 }

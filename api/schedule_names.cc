@@ -13,18 +13,39 @@ namespace tilec::api {
 
 namespace {
 constexpr std::string_view kSlices = "solve:slices=";
-constexpr std::string_view kSplit = ":split=", kPack = ":pack=";
+constexpr std::string_view kSplit = ":split=", kPack = ":pack=", kApart = ":apart";
+constexpr std::string_view kAlong = ":along=";
+constexpr int64_t kMostRanges = 3;
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
-// What stands behind `solve` or `sequential`; empty: it is neither.
+// What stands behind `solve` or `sequential`, `:apart` left out; empty: it is neither.
 std::string FormIn(const std::string& name) {
+  const size_t end = name.size() - (IsApart(name) ? kApart.size() : 0);
   for (const std::string_view order : {kSolve, kSequential})
-    if (name.rfind(order, 0) == 0) return name.substr(order.size());
+    if (name.rfind(order, 0) == 0) return name.substr(order.size(), end - order.size());
   return "";
 }
 }  // namespace
 
-bool ChoosesForm(const std::string& name) { return name == kSolve || name == kSequential; }
+int64_t AlongOf(const std::string& name) {
+  for (int64_t along = 2; along <= kMostRanges; ++along)
+    if (name == WithAlong(std::string(kSolve), along) ||
+        name == WithAlong(std::string(kClusters), along))
+      return along;
+  return 1;
+}
+std::string WithAlong(const std::string& name, int64_t along) {
+  if (along == 1) return name;
+  return fmt::format("{}{}{}", name.empty() ? kSolve : name, kAlong, along);
+}
+std::string WithoutAlong(const std::string& name) {
+  return AlongOf(name) > 1 ? name.substr(0, name.find(kAlong)) : name;
+}
+
+bool ChoosesForm(const std::string& name) {
+  const std::string base = WithoutAlong(name);
+  return base == kSolve || base == kSequential;
+}
 
 std::optional<int64_t> PackOf(const std::string& name) {
   const std::string form = FormIn(name);
@@ -41,6 +62,11 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   const size_t at = PackOf(name) ? form.find(kSplit) : form.rfind(kSplit, 0);
   if (at == std::string::npos) return std::nullopt;
   const std::string count = form.substr(at + kSplit.size());
+  if (IsApart(name)) {
+    for (int64_t ctas = 2; ctas <= ir::kMostGroups; ++ctas)
+      if (count == fmt::format("{}", ctas)) return ctas;
+    return std::nullopt;
+  }
   for (int64_t ctas = 1; ctas < ir::isa::kPortableClusterCtas; ++ctas)
     if (count == fmt::format("{}", ctas)) return ctas;
   for (int64_t clusters = 1; clusters <= ir::kMostGroups; ++clusters)
@@ -48,10 +74,20 @@ std::optional<int64_t> SplitOf(const std::string& name) {
   return std::nullopt;
 }
 
+bool IsApart(const std::string& name) {
+  return name.rfind(kSolve, 0) == 0 && name.ends_with(kApart);
+}
+
+std::string ApartName(int64_t pack, int64_t ctas) {
+  const std::string packed = pack > 1 ? fmt::format("{}{}", kPack, pack) : "";
+  return fmt::format("{}{}{}{}{}", kSolve, packed, kSplit, ctas, kApart);
+}
+
 std::optional<int> SlicesOf(const std::string& name) {
-  if (name == "solve" || name == kPersistent || name == kClusters || name == kOnce) return 0;
+  if (name == kSolve || name == kPersistent || name == kClusters || name == kOnce) return 0;
+  if (AlongOf(name) > 1) return 0;
   if (name == kSequential || SplitOf(name)) return 0;
-  if (PackOf(name) && name.find(kSplit) == std::string::npos) return 0;
+  if (PackOf(name) && name.find(kSplit) == std::string::npos && !IsApart(name)) return 0;
   if (name.rfind(kSlices, 0) != 0) return std::nullopt;
   const std::string count = name.substr(kSlices.size());
   return count == "1" || count == "2" || count == "3" ? std::optional<int>(count[0] - '0')
@@ -88,7 +124,9 @@ Result<> CheckSchedule(const std::string& name, DiagSink& diags) {
                          "solve:pack=4", "solve:pack=8", "solve:pack=16"});
   d.Help(near.empty() ? "use sequential, solve, solve:slices=1…3, solve:persistent, solve:once, "
                         "solve:clusters, solve:split=1 … 8, 16, 24 … 128, solve:pack=2, 4, 8 "
-                        "or 16 (sequential:split and :pack, too), or a file like gemm.sched"
+                        "or 16 (sequential:split and :pack, too), solve:split=2:apart … 16:apart, "
+                        "solve:clusters:along=2, "
+                        "or a file like gemm.sched"
                       : fmt::format("did you mean `{}`?", near));
   return d;
 }

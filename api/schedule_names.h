@@ -20,9 +20,17 @@ inline constexpr std::string_view kOnce = "solve:once";          // a CTA for ev
 std::optional<int> SlicesOf(const std::string& name);
 // CTAs for each tile that the name asks for (`solve:split=N`, `sequential:split=N`); 1: one.
 std::optional<int64_t> SplitOf(const std::string& name);
+// Are those no cluster (`solve:split=N:apart`)? A second launch puts together what they have.
+bool IsApart(const std::string& name);
+std::string ApartName(int64_t pack, int64_t ctas);
 // Instances whose rows are one tile, of `solve:pack=N` or `sequential:pack=N`, with or without
 // `:split=N`.
 std::optional<int64_t> PackOf(const std::string& name);
+// The range of the grid along which neighbours share copies, of `solve:along=N` and
+// `solve:clusters:along=N`; 1: the first, of any name.
+int64_t AlongOf(const std::string& name);
+std::string WithAlong(const std::string& name, int64_t along);
+std::string WithoutAlong(const std::string& name);
 // Does the name leave open what becomes of the grid?
 bool ChoosesForm(const std::string& name);
 // One role in program order?

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/split.h"
 
+#include <algorithm>
+
 #include "api/schedule_names.h"
 #include "api/tune_memory.h"
 #include "ir/clean_up.h"
 #include "ir/isa.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/pressure.h"
+#include "ir/lower/slides.h"
 
 namespace tilec::api {
 
@@ -51,6 +54,12 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
       kept += tile.elements() * ir::ByteSize(tile.dtype);
     }
   }
+  // Vectors put together of two hold both until they are one.
+  constexpr int64_t kShifts = 8;
+  if (held > 0 && !ir::SlideOf(fn) &&
+      std::any_of(fn.ops.begin(), fn.ops.end(),
+                  [&](const ir::Op& op) { return ir::BeginsAnywhere(fn, op); }))
+    held += kShifts * threads;
   // As the lowering says of large ones (ir/lower/row_pressure.cc).
   const int64_t nearly = threads >= ir::kLargeCta ? kNearly : 0;
   const int64_t all = kBeside + CeilDiv(held, threads) - nearly;
@@ -110,6 +119,7 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
 
 std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
   if (choice.in_order) return std::string(kSequential);
+  if (choice.apart) return ApartName(choice.pack, choice.ctas);
   if (!choice.once) return schedule;
   return std::string(choice.share_copies ? kClusters : kOnce);
 }

@@ -71,9 +71,9 @@ bool FillsRegisters(const ir::Function& fn, const ir::Target& target) {
   const int64_t quota = target.ComputeQuota(plan.warpgroups);
   const int64_t alone =
       target.RegistersAtLaunch(static_cast<int64_t>(plan.warpgroups) * ir::isa::kWarpgroupWarps);
-  const int64_t filled = std::max(target.model.filled_percent * quota,
-                                  target.model.filled_alone_percent * alone) /
-                         100;
+  const int64_t filled =
+      std::max(target.model.filled_percent * quota, target.model.filled_alone_percent * alone) /
+      100;
   for (ir::OpId loop : scheduler::InnermostLoops(fn)) {
     const ir::Op& op = fn.ops[loop];
     int64_t carried = 0, beside = 0;

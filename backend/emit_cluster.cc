@@ -7,10 +7,11 @@
 // nothing: of sixteen rows in an instruction of 64, three in four. Where parts are slices, slot p
 // has the registers of the p-th run of columns, and what CTA p adds up is what it goes on with.
 //
-// One number for all CTAs is not fetched but sent: lane q of the first warp stores it to CTA q,
-// whose barrier counts the bytes (st.async), so what another CTA has is here one way after it was
-// known there, and read where everybody is. Fetching takes three ways one after the other: an
-// arrival, a read there and back, and an arrival that nobody reads any more.
+// What is small and for all CTAs is not fetched but sent (ir/pushed_tile.h; one number by lane q of
+// the first warp to CTA q): the receiver's barrier counts the bytes (st.async), so what another CTA
+// has is here one way after it was known there, and read where everybody is. Fetching takes three
+// ways one after the other: an arrival, a read there and back, and an arrival that nobody reads any
+// more.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
@@ -21,6 +22,7 @@
 #include "backend/cluster_rank.h"
 #include "backend/emitter.h"
 #include "ir/layout.h"
+#include "ir/pushed_tile.h"
 #include "support/check.h"
 #include "support/expr.h"
 
@@ -93,30 +95,75 @@ llvm::Value* Emitter::Combined(const std::string& kind, DType d, llvm::Value* x,
   return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maxnum : llvm::Intrinsic::minnum, x, y);
 }
 
+// Which of the threads that hold the same registers this one is, and which of those that hold
+// different ones.
+std::pair<llvm::Value*, llvm::Value*> Emitter::ReplicaAndHolder(const ir::Layout& layout) {
+  llvm::Value* of[] = {I32(0), I32(0)};
+  int64_t weight[] = {1, 1}, thread = 1;
+  for (const ir::LayoutDigit& digit : layout.thread) {
+    const int at = digit.dim < 0 ? 0 : 1;
+    llvm::Value* n = b_.CreateURem(b_.CreateUDiv(role_.thread, I32(thread)), I32(digit.extent));
+    of[at] = b_.CreateAdd(of[at], b_.CreateMul(n, I32(weight[at])));
+    weight[at] *= digit.extent;
+    thread *= digit.extent;
+  }
+  return {of[0], of[1]};
+}
+
 // In the order of ranks, as where it is fetched: the same bits.
 void Emitter::EmitPushed(const ir::Op& op) {
   const ir::Type& smem = fn_.type(op.operands[1]);
+  const ir::Type& tile = fn_.type(op.operands[0]);
   const DType d = smem.dtype;
   const int64_t ctas = fn_.launch.cluster, slot = ir::SmemBytes(smem.smem, d);
   llvm::Value *buffer = Scalar(op.operands[1]), *barrier = Scalar(op.operands[2]);
-  llvm::Value* own = Scalar(op.operands[0]);
-  CallPtx(b_, PtxInst::kMbarExpectIf,
-          {barrier, I32(4 * ctas), b_.CreateICmpEQ(role_.thread, I32(0))});
-  llvm::Value* mine = b_.CreateICmpULT(role_.thread, I32(ctas));
-  llvm::Value* cta = RankOfLane(b_, role_.thread, mine, ctas);
-  llvm::Value* place =
-      b_.CreateAdd(buffer, b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(slot)));
-  CallPtx(b_, PtxInst::kStAsync,
-          {CallPtx(b_, PtxInst::kMapa, {place, cta}), b_.CreateBitCast(own, b_.getInt32Ty()),
-           CallPtx(b_, PtxInst::kMapa, {barrier, cta}), mine});
-  AcquireOfCluster(barrier, 0);
-  const Regs nothing(1, llvm::Constant::getNullValue(own->getType()));
-  llvm::Value* total = nullptr;
-  for (int64_t q = 0; q < ctas; ++q) {
-    llvm::Value* there = LoadGlobal(buffer, q * slot, nullptr, nothing, d, PtxInst::kLdShared)[0];
-    total = total ? Combined(op.s("kind"), d, total, there) : there;
+  Regs own;
+  ir::PushedTile sent;
+  llvm::Value *first = role_.thread, *place = buffer;  // the CTA it sends to; where in a slot
+  if (tile.layout.valid()) {
+    const ir::Layout& layout = fn_.layout(op.operands[0]);
+    own = Get(op.operands[0]);
+    sent = *ir::PushedTileOf(layout, tile.shape);
+    const auto [replica, holder] = ReplicaAndHolder(layout);
+    first = replica;
+    place = b_.CreateAdd(buffer, b_.CreateMul(holder, I32(4 * sent.registers)));
+  } else {
+    own = {Scalar(op.operands[0])};
+    sent.replicas = int64_t{32} * role_.warps;
   }
-  Set(op.results[0], {total});
+  const int64_t bytes = 4 * sent.registers * sent.holders * ctas;
+  CallPtx(b_, PtxInst::kMbarExpectIf, {barrier, I32(bytes), b_.CreateICmpEQ(role_.thread, I32(0))});
+  llvm::Value* to =
+      b_.CreateAdd(place, b_.CreateMul(CallPtx(b_, PtxInst::kClusterRank, {}), I32(slot)));
+  for (int64_t q = 0; q < ctas; q += sent.replicas) {
+    llvm::Value* number = q == 0 ? first : b_.CreateAdd(first, I32(q));
+    llvm::Value* mine = b_.CreateICmpULT(number, I32(ctas));
+    llvm::Value* cta = RankOfLane(b_, number, mine, ctas);
+    llvm::Value* arrival = CallPtx(b_, PtxInst::kMapa, {barrier, cta});
+    for (size_t e = 0; e < own.size(); ++e) {
+      llvm::Value* there = e == 0 ? to : b_.CreateAdd(to, I32(4 * static_cast<int64_t>(e)));
+      CallPtx(b_, PtxInst::kStAsync,
+              {CallPtx(b_, PtxInst::kMapa, {there, cta}), b_.CreateBitCast(own[e], b_.getInt32Ty()),
+               arrival, mine});
+    }
+  }
+  AcquireOfCluster(barrier, 0);
+  const int64_t vector = sent.registers % 4 == 0 ? 4 : sent.registers % 2 == 0 ? 2 : 1;
+  const Regs nothing(static_cast<size_t>(vector), llvm::Constant::getNullValue(own[0]->getType()));
+  Regs total;
+  for (int64_t q = 0; q < ctas; ++q)
+    for (int64_t e = 0; e < sent.registers; e += vector) {
+      const Regs there =
+          LoadGlobal(place, q * slot + 4 * e, nullptr, nothing, d, PtxInst::kLdShared);
+      for (int64_t i = 0; i < vector; ++i) {
+        const auto at = static_cast<size_t>(e + i);
+        if (q == 0)
+          total.push_back(there[static_cast<size_t>(i)]);
+        else
+          total[at] = Combined(op.s("kind"), d, total[at], there[static_cast<size_t>(i)]);
+      }
+    }
+  Set(op.results[0], total);
 }
 
 // The numbers of one value that the CTAs of a cluster share out, add up and read.

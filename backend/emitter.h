@@ -319,6 +319,7 @@ class Emitter {
   struct ClusterSum;
   Result<void> EmitClusterReduce(const ir::Op& op);
   void EmitPushed(const ir::Op& op);
+  std::pair<llvm::Value*, llvm::Value*> ReplicaAndHolder(const ir::Layout& layout);
   llvm::Value* Combined(const std::string& kind, ir::DType d, llvm::Value* x, llvm::Value* y);
   void ReleaseToCluster(llvm::Value* barriers, int64_t number);
   void AcquireOfCluster(llvm::Value* barriers, int64_t number);

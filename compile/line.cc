@@ -17,6 +17,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/sequential.h"
 #include "ir/lower/waits.h"
+#include "ir/passes/arrange_grid.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/warp_check/check.h"
 #include "support/check.h"
@@ -130,6 +131,11 @@ Result<> Line::CleanUp(DiagSink& diags) {
       const std::optional<ir::Obstacle> why = ir::PackRows(fn, heads);
       cx.changes += !why;
       if (why) cx.diags.Report(kNotPacked, why->at, fn.name, heads, why->why);
+      return Done();
+    }));
+  if (const int64_t along = request_.wish.along; along > 0)
+    steps.push_back(StepOf(GridPass(), [along](ir::Function& fn, ir::PassContext& cx) {
+      cx.changes += ir::ArrangeGrid(fn, along);
       return Done();
     }));
   if (!loops_) return Run(tile_, steps, diags);

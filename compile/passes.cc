@@ -8,6 +8,7 @@
 
 #include "compile/diagnostics.h"
 #include "ir/lower/waits.h"
+#include "ir/passes/arrange_grid.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
@@ -43,6 +44,10 @@ Obstacle Counted(const Obstacle& obstacle, int* changes) {
 Obstacle PackRows(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
   const int64_t heads = e.Of(v, "heads");
   return Counted(ir::PackRows(fn, heads > 0 ? heads : kHeadsOfATile), changes);
+}
+Obstacle ArrangeGrid(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
+  *changes += ir::ArrangeGrid(fn, e.Of(v, "first"));
+  return std::nullopt;
 }
 Obstacle SplitReductions(ir::Function& fn, const Values& v, const Environment& e, int* changes) {
   return Counted(Reshape(fn, Shape::kSplit, e.Of(v, "ctas"), *e.target), changes);
@@ -217,6 +222,8 @@ const ParameterPass& PassOf(Shape shape) {
 }
 
 const ParameterPass& PackPass() { return Row("pack-rows"); }
+
+const ParameterPass& GridPass() { return Row("arrange-grid"); }
 
 const ParameterPass& SchedulePass() { return Row("schedule-loops"); }
 

@@ -43,6 +43,7 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
 // The row of the pass that makes a shape.
 const ParameterPass& PassOf(Shape shape);
 const ParameterPass& PackPass();
+const ParameterPass& GridPass();
 const ParameterPass& SchedulePass();
 
 }  // namespace tilec::compile

@@ -62,6 +62,7 @@ struct Wish {
   bool share_copies = false;      // sharing copies comes before walking over tiles
   int64_t split = 1;              // CTAs for each tile, where that can be
   int64_t pack = 1;               // instances whose rows are one tile, where that can be
+  int64_t along = 0;              // the range of the grid along which neighbours share copies
   bool stays = false;             // they are worth a long proof
   bool wants_persistent = false;  // it is said where they do not
   int64_t lacking = 0;            // registers to withhold from a program that lacks no more

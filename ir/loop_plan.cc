@@ -23,6 +23,9 @@ std::optional<LoopPlan> LoopPlanner::Run(std::string* why) {
   for (int role : roles)
     if (role >= 0) Rotate(role);
   Shift();
+  if (!schedule_.in_place && !schedule_.in_flight.empty())
+    for (int role : roles)
+      if (role >= 0) ReadLoadsInOneTurn(role);
   KeepResultsInTheirTurn();
   if (schedule_.close && roles.size() - roles.count(-1) == 1) {
     UseInTheirTurn();

@@ -59,6 +59,7 @@ class LoopPlanner {
   void Align(const std::vector<Read>& loads, const std::map<int64_t, int>& ahead, int role);
   void Rotate(int role);
   void Shift();
+  void ReadLoadsInOneTurn(int role);
   void KeepResultsInTheirTurn();
   void UseInTheirTurn();
   void DrawClose();

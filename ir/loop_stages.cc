@@ -203,6 +203,60 @@ void LoopPlanner::Shift() {
   }
 }
 
+// A load that a role reads in several iterations comes once for each of them: through a slot of its
+// ring and from memory again (a product with the sums of its operands' squares, 128 x 128 x 64,
+// brought 48 KB an iteration where it reads 32). What is no product and can run in the iteration
+// that reads the load first does, at its end, as a whole; what it makes crosses in the load's
+// place, if it is no more.
+void LoopPlanner::ReadLoadsInOneTurn(int role) {
+  const auto bytes = [&](ValueId v) {
+    return fn_.type(v).elements() * ByteSize(fn_.type(v).dtype);
+  };
+  const std::vector<Read> loads = LoadsOf(role);
+  std::map<OpId, int64_t> first;
+  for (const Read& r : loads) {
+    const int64_t turn = places_.at(r.to).stage - r.distance;
+    const auto [it, fresh] = first.try_emplace(r.from, turn);
+    if (!fresh) it->second = std::min(it->second, turn);
+  }
+  std::map<int64_t, int64_t> late;   // by how many iterations, by the time of an op
+  std::map<int64_t, int64_t> taken;  // bytes of such loads
+  for (const Read& r : loads) {
+    const int64_t by = places_.at(r.to).stage - r.distance - first.at(r.from);
+    if (by == 0) continue;
+    int64_t& most = late[times_.at(r.to).cycle];
+    most = std::max(most, by);
+    taken[times_.at(r.to).cycle] += bytes(fn_.ops[r.from].results[0]);
+  }
+  for (const auto& [cycle, by] : late) {
+    std::set<OpId> ops;  // that the schedule has as one
+    for (const auto& [id, time] : times_)
+      if (time.role == role && time.cycle == cycle) ops.insert(id);
+    bool possible = true;
+    int64_t made = 0;
+    for (OpId id : ops) {
+      possible = possible && fn_.ops[id].kind != OpKind::kDot && places_.at(id).stage >= by;
+      std::vector<Read> reads;
+      for (ValueId v : reads_.at(id)) Leaves(v, id, 0, &reads);
+      for (const Read& r : reads)
+        possible =
+            possible && (ops.count(r.from) > 0 ||
+                         places_.at(id).stage - by - places_.at(r.from).stage >= -r.distance);
+    }
+    std::set<OpId> crosses;
+    for (const Read& r : ReadsOf(role))
+      if (ops.count(r.from) && !ops.count(r.to) && crosses.insert(r.from).second)
+        for (ValueId v : fn_.ops[r.from].results) made += bytes(v);
+    if (!possible || made > taken.at(cycle)) continue;
+    for (OpId id : ops) {
+      places_.at(id).stage -= static_cast<int>(by);
+      places_.at(id).slot = INT64_MAX;
+    }
+    plan_.departures.push_back("`" + std::string(Info(fn_.ops[*ops.begin()].kind).mnemonic) +
+                               "` runs in the turn that brings what it reads");
+  }
+}
+
 // A product's result that later iterations read would be alive while the same product is in
 // flight again: ptxas then serializes (C7514, seen). Readers that can run at the end of the
 // result's iteration do, and what they make crosses instead.

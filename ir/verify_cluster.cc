@@ -7,6 +7,7 @@
 
 #include "ir/diagnostics.h"
 #include "ir/layout.h"
+#include "ir/pushed_tile.h"
 #include "ir/verify_internal.h"
 
 namespace tilec::ir::verify_internal {
@@ -93,7 +94,8 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));
   if (op.i("all", 0) != 0 && smem.depth != 1) {  // a slot for what each CTA puts there
-    if (!tile.is_scalar())
+    const bool sent = tile.is_scalar() || PushedTileOf(fn_.layouts[tile.layout], tile.shape);
+    if (!sent || SmemBytes(smem.smem, smem.dtype) < 4 * tile.elements())
       return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
     return (mbar.kind == TypeKind::kMbar && mbar.depth == 1) ||
            Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<1>", Show(mbar)));

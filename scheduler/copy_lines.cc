@@ -140,8 +140,11 @@ Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowS
     lines += cut ? lines_of * kLineBytes : bytes * (1 + model.whole_sector_share * (touched - 1));
     const double said = UnitCycles(fn, op, target, /*for_all=*/true);
     const double line = cut ? model.cut_line_cycles : model.line_cycles;
+    // Rows in pieces ask for the same lines several times in a short while, whoever brings them.
+    const bool pieces = cut && width < kLineBytes && extent && *extent * size > width;
     by_bytes += said;
-    cycles += copied ? std::max(said * wider, lines_of * line) : said;
+    cycles += (copied || pieces ? std::max(said * wider, lines_of * line) : said) *
+              (pieces ? std::max(1.0, model.cut_piece_times) : 1);
     if (copied && extent && *extent * size <= target.lowering.narrow_row_bytes &&
         RowsOfAll(fn, op, names))
       narrow += rows * model.narrow_row_cycles;

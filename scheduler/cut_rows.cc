@@ -11,6 +11,7 @@
 
 #include "ir/isa.h"
 #include "ir/loop_plan.h"
+#include "ir/lower/bring.h"
 #include "ir/lower/plan.h"
 #include "ir/lower/turns.h"
 #include "ir/operand_reads.h"
@@ -123,8 +124,15 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       c.in_flight.insert(dot);
     else if (plan.unit != ir::MatrixUnit::kNone)
       c.at_once = true;
-  for (const auto& [load, plan] : tiles.loads)
-    if (plan.buffer && !plan.tma) c.by_threads.insert(load);
+  // What engines bring as well, and in wide rows, threads do not.
+  for (const auto& [load, plan] : tiles.loads) {
+    const Op& op = c.fn.ops[load];
+    const ir::Type& tile = c.fn.type(op.results[0]);
+    const bool narrow = tile.rank() == 2 && tile.shape[1] * ir::ByteSize(tile.dtype) <=
+                                                target.lowering.narrow_row_bytes;
+    if ((narrow || (plan.buffer && !plan.tma)) && ir::MayBeBrought(c.fn, op, target))
+      c.by_threads.insert(load);
+  }
   c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
   c.turns = c.at_once && target.Has("setmaxnreg") &&
             ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);

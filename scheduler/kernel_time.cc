@@ -7,8 +7,8 @@
 #include <set>
 
 #include "ir/isa.h"
-#include "ir/lower/bring.h"
 #include "ir/lower/plan.h"
+#include "ir/lower/slides.h"
 #include "ir/passes/row_threads.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/body_facts.h"
@@ -16,6 +16,7 @@
 #include "scheduler/extract.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
+#include "scheduler/row_bytes.h"
 
 namespace tilec::scheduler {
 
@@ -93,18 +94,9 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 // time, however many slots there are.
 int64_t LeastBrought(const CutProgram& cut, const Extraction& extraction, const ir::Target& target,
                      std::optional<ir::LayoutPlan>* plan) {
-  // What engines bring as well, and in wide rows, threads do not: then no plan has to say so.
-  const auto may_be = [&](OpId id) {
-    const Op& op = cut.fn.ops[id];
-    if (op.kind != OpKind::kLoad) return false;
-    const ir::Type& tile = cut.fn.type(op.results[0]);
-    const bool narrow = tile.rank() == 2 && tile.shape[1] * ir::ByteSize(tile.dtype) <=
-                                                target.lowering.narrow_row_bytes;
-    return (narrow || cut.by_threads.count(id) > 0) && ir::MayBeBrought(cut.fn, op, target);
-  };
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
-      if (step.kind != StepKind::kOp || !may_be(step.op)) continue;
+      if (step.kind != StepKind::kOp || cut.by_threads.count(step.op) == 0) continue;
       if (!*plan) *plan = ir::MakePlan(cut.fn, target, 0, /*runs_ahead=*/true);
       const auto load = (*plan)->loads.find(step.op);
       if (load != (*plan)->loads.end() && load->second.threads)
@@ -357,12 +349,12 @@ class Outside {
     const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
     waiting_ = (waiting_ || (load && rows)) && !(rows && MeetsBefore(op));
     double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
-    // A turn whose vectors are put together of two aligned ones waits for them three times as long.
+    // A turn whose vectors are put together of two aligned ones waits for them three times as long
     // (H200: softmax_bf16 7634x33033 in 48 turns a row 909 us where 421 were said, 427x20613 in 24
-    // 30.0 and 16.7; as one tile 427x20613 takes 21.6, said 20.6. CTAs that share such rows take
-    // what is said without.)
-    const bool put_together = in_turn_ && load && cluster_ == 1 && BeginsAnywhere(op);
-    const int64_t times_waited = put_together ? 3 : 1;
+    // 30.0 and 16.7); one that slides twice: its ends go element by element, in a branch. (A turn
+    // of 1856 columns takes 4283 cycles, of 8192 2800 to 3600.)
+    const bool amid = in_turn_ && load && ir::BeginsAnywhere(fn_, op);
+    const int64_t times_waited = !amid ? 1 : slides_ ? 2 : 3;
     if (rows && load && waits) latency += times_waited * target_.model.memory_cycles;
     if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
     // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn
@@ -371,19 +363,10 @@ class Outside {
     cycles += times * std::max({unit, issue, latency});
   }
 
-  // Do rows of the tensor begin amid 16 bytes? Their vectors are put together of two.
-  bool BeginsAnywhere(const Op& load) const {
-    const ir::Param* p = fn_.param(load.operands[0]);
-    if (!p || p->dims.size() < 2 || !p->facts.last_contiguous) return false;
-    const Expr& row = p->dims.back();
-    const int64_t bytes = ir::ByteSize(fn_.type(load.operands[0]).dtype);
-    constexpr int64_t kWidest = 16;  // bytes of a thread's access
-    return row.is_const() && row.value * bytes % kWidest != 0;
-  }
-
   const Function& fn_;
   const ir::Target& target_;
   const ir::WorkCount& work_;
+  const bool slides_ = ir::SlideOf(fn_).has_value();
   std::set<OpId> inner_;
   const double warpgroups_;
   int hot_unit_ = -1;
@@ -538,11 +521,12 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double leaves = tiles > 1 ? shape.leaves : 0;
   const double own = outside.cycles + steady + leaves;
   const bool rows = work.products.empty();
-  const double start =
-      (rows ? model.rows_start_cycles : model.start_cycles) +
-      (shape.cluster > 1
-           ? (rows ? model.rows_cluster_start_cycles : model.cluster_start_cycles)
-           : 0);
+  // A cluster that starts where others end waits until all of its CTAs find room. (H200, eight CTAs
+  // a row in 24 to 252 waves: each 2000 to 3300 cycles longer than said, softmax and norms alike.)
+  constexpr double kAmongOthers = 4;
+  const double of_rows = model.rows_cluster_start_cycles * (time.waves > 1 ? 1 + kAmongOthers : 1);
+  const double start = (rows ? model.rows_start_cycles : model.start_cycles) +
+                       (shape.cluster > 1 ? (rows ? of_rows : model.cluster_start_cycles) : 0);
   time.cycles_per_cta = start + fill + tiles * own;
   time.loop_share = tiles * steady / time.cycles_per_cta;
   const auto beside = static_cast<double>(time.per_sm);
@@ -585,8 +569,10 @@ KernelTime EstimateTime(const Function& fn, const ir::Target& target, const ir::
   const double awake = shape.in_order ? std::min(1.0, rest * beside) : rest;  // of the SMs
   const double fewer = rest / (1 - model.fewer_share * (1 - awake));  // of a round of all SMs
   const double bytes = work.least_bytes + (shape.written - 1) * work.stored_bytes;
-  const double moved = ms_of_byte * (work.products.empty() ? work.far_bytes : bytes);
-  const double asked = moved + (work.products.empty() ? 0 : ms_of_byte * model.asked_share * again);
+  const double far = FarBytes(work, target, sms * time.per_sm);
+  const double moved = ms_of_byte * (rows ? far : bytes);
+  const double near = rows ? ms_of_byte * NearBytes(fn, work, far) : 0;
+  const double asked = std::max(near, moved + (rows ? 0 : ms_of_byte * model.asked_share * again));
   time.memory_ms = asked * (whole + fewer) / full;
   // The last few CTAs have the memory for themselves, and each still computes and copies its tile.
   const double all = std::max(per_round / khz * slower(1), asked / full);

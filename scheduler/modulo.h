@@ -106,8 +106,8 @@ class ModuloScheduler {
   struct There {  // a user that is placed, counted from where another is tried
     int64_t start, cycles, step;
   };
-  std::vector<There> there_;              // of one resource, in Jump
-  struct Near {  // what is placed and takes turns with an op
+  std::vector<There> there_;  // of one resource, in Jump
+  struct Near {               // what is placed and takes turns with an op
     int64_t phase, mine, theirs;
   };
   std::vector<Near> near_;                // in FlushSlot; who was in the way last comes first

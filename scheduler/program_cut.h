@@ -19,8 +19,8 @@ struct CutProgram {
   bool turns = false;            // … and its warpgroups take turns with them (ir/lower/turns.h)
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
   bool close = false;            // ir::LoopSchedule::close
+  std::set<ir::OpId> by_threads;  // loads that threads may bring, should a plan say so
   bool given = false;            // its schedules are a file's
-  std::set<ir::OpId> by_threads;  // loads whose buffers no engine fills
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 

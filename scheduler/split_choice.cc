@@ -72,6 +72,12 @@ struct Form {
 };
 using FormPtr = std::unique_ptr<Form>;
 
+// Are there rows that several loops read and memory gives once?
+bool KeepsRows(const ir::Function& fn) {
+  return std::any_of(fn.ops.begin(), fn.ops.end(),
+                     [](const ir::Op& op) { return op.attr("kept") != nullptr; });
+}
+
 FormPtr Split(ir::Function fn, int64_t ctas, const ir::Target& target) {
   if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
   return std::make_unique<Form>(std::move(fn));
@@ -82,7 +88,7 @@ FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
   return std::make_unique<Form>(std::move(loops));
 }
 
-// Groups of clusters, and a second launch for what they have.
+// Groups of clusters (of 1: of CTAs that are none), and a second launch for what they have.
 struct Divided {
   explicit Divided(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
   Form parts, whole;
@@ -92,8 +98,9 @@ using DividedPtr = std::unique_ptr<Divided>;
 DividedPtr Divide(const ir::Function& fn, int64_t groups, int64_t cluster,
                   const ir::Target& target) {
   ir::Division divided;
-  if (ir::DivideReductions(fn, groups, &divided) ||
-      ir::SplitReductions(divided.parts, cluster, target))
+  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
+                  : ir::GuardParts(divided.parts))
     return nullptr;
   return std::make_unique<Divided>(std::move(divided));
 }
@@ -145,8 +152,19 @@ class Question {
     const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
     whole_flops = flops;
     if (!time || !whole) return std::nullopt;
-    time->ms += whole->ms;
+    time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);
     return time;
+  }
+  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
+  bool Hangs(Form& form) const {
+    const int64_t products = std::count_if(
+        form.fn.ops.begin(), form.fn.ops.end(),
+        [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
+    if (products < 2 || form.Warpgroups(target_) != 1) return false;
+    const auto periods = BoundPeriods(form.fn, target_);
+    return periods && !periods->empty() &&
+           std::all_of(periods->begin(), periods->end(),
+                       [](const LoopPeriod& period) { return period.hangs; });
   }
   std::optional<double> MarginOfOneRole(Form& form) {
     const ir::WorkCount& work = WorkOf(form);
@@ -226,10 +244,13 @@ class Forms::Kept {
           (tiles.loops ? target_.lowering.row_ctas_wanted : 1) * target_.limits.sms;
       // … or of two rounds a third is empty: 171 tiles take as long as 264.
       const double fuller = target_.model.two_rounds_empty * static_cast<double>(whole.ctas);
-      const bool idle = 2 * whole.ctas <= room || whole.longest_binds ||
+      // Where rows are read again a part of one may stay in the L2 meanwhile, or in the CTA.
+      const bool idle = tiles.loops || 2 * whole.ctas <= room || whole.longest_binds ||
                         (whole.ctas > room && fuller <= static_cast<double>(2 * room));
       const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
-      if (!target_.Has("clusters") || !idle) return;
+      // Where all find room at once CTAs share rows that only a part of finds room in.
+      const bool kept = tiles.loops && whole.ctas <= room && !KeepsRows(tiles.form.fn);
+      if (!target_.Has("clusters") || !(idle || kept)) return;
       const int64_t groups = most == ir::isa::kPortableClusterCtas ? ir::kMostGroups : 1;
       // Groups that wait for others to end lose more than the model says (H200, eight tiles in 16
       // CTAs each 29.9 us, in eight 21.7: fifteen clusters run at a time).
@@ -246,11 +267,12 @@ class Forms::Kept {
       for (const int64_t ctas : counts) {
         std::optional<KernelTime> time;
         if (ctas > most) {
-          if (Divided* const divided = tiles.InGroups(ctas / most, most, target_))
+          if (Divided* const divided = idle ? tiles.InGroups(ctas / most, most, target_) : nullptr)
             time = model.TimeOf(*divided, most);
         } else {
           Form* const split = tiles.InParts(ctas, target_);
           if (split == nullptr) break;
+          if (!idle && !KeepsRows(split->fn)) continue;
           time = model.TimeOf(*split, 1, ctas);
         }
         if (!time || time->ms >= choice.ms || time->ms > (1 - margin) * alone->ms ||
@@ -284,6 +306,7 @@ class Forms::Kept {
     if (one_role && !alone->uneven) {
       if (pack > 1) TryOneRole(model, *packed, pack, most, &choice);
       TryOneRole(model, plain_, 1, most, &choice);
+      if (most > 1) TryApart(model, pack > 1 ? *packed : plain_, pack, &choice);
     }
     return choice;
   }
@@ -327,6 +350,42 @@ class Forms::Kept {
       choice->ms = choice->doubt * time->ms;
       choice->busy = time->busy();
     }
+  }
+
+  // Parts that are no cluster: any number of CTAs that fills whole rounds of the machine, where
+  // clusters leave SMs idle and wait for whole ones to end. Of products clusters were faster (H200,
+  // 672x1304x36104 in five 143 us, apart 174).
+  void TryApart(Question& model, Tiles& tiles, int64_t pack, SplitChoice* choice) {
+    if (!target_.Has("clusters") || !model.Hangs(tiles.form)) return;
+    for (const int64_t ctas : CountsApart(model.TilesOf(tiles.form))) {
+      Divided* const divided = tiles.InGroups(ctas, 1, target_);
+      if (divided == nullptr) break;
+      const auto time = model.TimeOf(*divided, 1);
+      if (!time || time->ms > (1 - target_.model.split_margin) * choice->ms) continue;
+      choice->ctas = ctas;
+      choice->pack = pack;
+      choice->apart = true;
+      choice->in_order = choice->share_copies = choice->stays = choice->once = false;
+      choice->doubt = 1;
+      choice->ms = time->ms;
+      choice->busy = time->busy();
+    }
+  }
+  // Those that take fewer rounds, of so many times less each, than any smaller number. (H200, one
+  // query, 270 tiles: 190 us by one CTA each, three rounds; in three 160, seven rounds of a third.)
+  std::vector<int64_t> CountsApart(int64_t tiles) const {
+    const auto rounds = [&](int64_t ctas) {
+      return static_cast<double>(CeilDiv(tiles * ctas, target_.limits.sms)) /
+             static_cast<double>(ctas);
+    };
+    std::vector<int64_t> counts;
+    double least = rounds(1);
+    for (int64_t ctas = 2; tiles > 0 && ctas <= ir::kMostGroups; ++ctas) {
+      if (rounds(ctas) > (1 - target_.model.split_margin) * least) continue;
+      least = rounds(ctas);
+      counts.push_back(ctas);
+    }
+    return counts;
   }
 
   // A function, and what becomes of it in parts.
@@ -458,6 +517,15 @@ std::optional<KernelTime> TimeOfParts(const ir::Function& fn, const ir::Target& 
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts) {
   const std::optional<KernelTime> time = TimeOfParts(fn, target, names, row_starts, parts, 0);
+  return time ? time->ms : 0;
+}
+
+double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                 const RowStarts& row_starts, int64_t parts) {
+  const ShapeOf none;
+  Question model(fn, target, names, row_starts, none);
+  const DividedPtr divided = Divide(fn, parts, 1, target);
+  const auto time = divided ? model.TimeOf(*divided, 1) : std::nullopt;
   return time ? time->ms : 0;
 }
 

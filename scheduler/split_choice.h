@@ -33,6 +33,7 @@ struct SplitChoice {
                       // over tiles brings too much again
   bool in_order = false;  // one role in program order, several CTAs on an SM (one_role.h)
   double doubt = 1;       // so many times the model's time is taken for the form's
+  bool apart = false;     // `ctas` are no cluster: a second launch puts together what they have
   double ms = 0, alone_ms = 0;  // of that many, of one; 0: not known
   double busy = 1;              // of KernelTime, of that many
   double whole_flops = 0;       // of products, with edges as whole tiles
@@ -72,6 +73,9 @@ SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const 
 // What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
 double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                    const RowStarts& row_starts, int64_t parts);
+// The same of parts that are no cluster.
+double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                 const RowStarts& row_starts, int64_t parts);
 // The same where one role does all in program order; nothing: it cannot tell.
 std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
                                       const Bindings& names, const RowStarts& row_starts,

@@ -26,9 +26,10 @@ void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   app->add_option("--schedule", o.schedule,
                   "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
                   "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
-                  "CTAs that share copies, solve:split=N: N CTAs for each tile, solve:pack=N: rows "
-                  "of N instances as one tile, sequential:split=N, sequential:pack=N, "
-                  "or a .sched file");
+                  "CTAs that share copies, solve:clusters:along=2: along the grid's second range, "
+                  "solve:split=N: N CTAs for each tile, solve:pack=N: rows "
+                  "of N instances as one tile, solve:split=N:apart: N CTAs that are no cluster and "
+                  "a second launch, sequential:split=N, sequential:pack=N, or a .sched file");
   app->add_option("--tune", o.tune,
                   fmt::format("values of tunes that are not given: default, model: what the "
                               "machine model predicts to be fastest, measure or measure=SECONDS: "

@@ -9,6 +9,7 @@
 #include "ir/lower/meetings.h"
 #include "ir/lower/role_needs.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/waits.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -170,7 +171,13 @@ Result<> Emitter::Op_(OpId id) {
     case OpKind::kRearrange: Rearrange_(op); return Done();
     case OpKind::kScan: Scan_(op); return Done();
     case OpKind::kReduce:
-    case OpKind::kArgReduce: return Reduce_(op);
+    case OpKind::kArgReduce:
+      // Threads meet: what they loaded comes while copies of rows that are kept do.
+      if (!pending_.empty() && std::all_of(pending_.begin(), pending_.end(), [&](OpId load) {
+            return in_.ops[load].attr("kept") != nullptr;
+          }))
+        FlushLoads();
+      return Reduce_(op);
     case OpKind::kDot: return Dot_(id);
     case OpKind::kClusterReduce: FlushLoads(), SettleAll(), ClusterReduce_(id); return Done();
     case OpKind::kLoad: return Load_(id);
@@ -195,6 +202,18 @@ Result<> Emitter::Op_(OpId id) {
   }
 }
 
+// A place along the grid's first range, of n steps, a multiple of a cluster's CTAs, and what is
+// left for other ranges: counted in clusters, so that its CTAs have the rest in common by the text
+// of the program. They share copies in loops only if they see that they run equally often.
+std::pair<ValueId, ValueId> Emitter::OfCluster(ValueId number, ValueId n, int64_t ctas) {
+  const ValueId cluster = b_.Binary(OpKind::kDiv, number, b_.Int(ctas));
+  const ValueId rank = b_.Binary(OpKind::kMod, number, b_.Int(ctas));
+  const ValueId clusters = b_.Binary(OpKind::kDiv, n, b_.Int(ctas));
+  const ValueId first =
+      b_.Binary(OpKind::kMul, b_.Binary(OpKind::kMod, cluster, clusters), b_.Int(ctas));
+  return {b_.Binary(OpKind::kAdd, first, rank), b_.Binary(OpKind::kDiv, cluster, clusters)};
+}
+
 Result<> Emitter::Parallel_(const Op& op) {
   const std::vector<int64_t>& steps = op.ints("steps");
   const BlockId region = op.regions[0];
@@ -217,8 +236,12 @@ Result<> Emitter::Parallel_(const Op& op) {
           b_.Binary(OpKind::kAdd, b_.Binary(OpKind::kSub, Scalar(op.operands[2 * d + 1]), low),
                     b_.Int(steps[d] - 1)),
           b_.Int(steps[d]));
-      index = b_.Binary(OpKind::kMod, left, n);
-      left = b_.Binary(OpKind::kDiv, left, n);
+      if (d == 0 && op.i("cluster", 1) > 1 && LengthsAreLoaded(in_, region)) {
+        std::tie(index, left) = OfCluster(left, n, op.i("cluster"));
+      } else {
+        index = b_.Binary(OpKind::kMod, left, n);
+        left = b_.Binary(OpKind::kDiv, left, n);
+      }
     }
     const ValueId start =
         b_.Binary(OpKind::kAdd, low, b_.Binary(OpKind::kMul, index, b_.Int(steps[d])));

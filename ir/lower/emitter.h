@@ -180,6 +180,7 @@ class Emitter {
   Result<> Block_(BlockId from);
   Result<> Op_(OpId id);
   Result<> Parallel_(const Op& op);
+  std::pair<ValueId, ValueId> OfCluster(ValueId number, ValueId n, int64_t ctas);
   ValueId Scalar(ValueId v);
   void Bind(ValueId from, ValueId to) { map_[from] = to; }
   // Of the role being emitted: where the load role holds tiles, they are positions of rows.

@@ -147,9 +147,23 @@ int64_t WidestInstruction(const Function& fn, OpId role, const Target& target) {
   return widest;
 }
 
+// The most registers that a loop of products inside the block keeps, of what it uses itself.
+int64_t PeakOfLoops(const Function& fn, BlockId block) {
+  int64_t most = 0;
+  for (OpId id : fn.blocks[block].ops)
+    for (BlockId region : fn.ops[id].regions) {
+      const std::vector<OpId>& ops = fn.blocks[region].ops;
+      const bool products = std::any_of(
+          ops.begin(), ops.end(), [&](OpId inner) { return fn.ops[inner].kind == OpKind::kMma; });
+      most = std::max(most, IsLoop(fn.ops[id].kind) && products ? PeakRegisters(fn, region)
+                                                                : PeakOfLoops(fn, region));
+    }
+  return most;
+}
+
 // A role that runs ahead is worth nothing if the compute roles spill.
 Result<> CheckRegisters(const Function& out, const Target& target, const SequentialOptions& options,
-                        bool brings, bool* registers_full, DiagSink& diags) {
+                        bool brings, RegistersFull* registers_full, DiagSink& diags) {
   int64_t tiles_leave = options.scheduled
                             ? std::max(options.spare_registers, BesideScheduled(out, target))
                             : options.spare_registers;
@@ -185,16 +199,18 @@ Result<> CheckRegisters(const Function& out, const Target& target, const Sequent
     const int64_t spare = options.spare_for_products ? std::max(SpareRegisters(out, target, id),
                                                                 PlacedRegisters(out, id) - peak)
                                                      : 0;
-    *registers_full = peak + std::max(tiles_leave, spare) > quota;
-    if (*registers_full && options.need)
+    registers_full->refused = peak + std::max(tiles_leave, spare) > quota;
+    registers_full->in_loop =
+        registers_full->refused && beside_held == 0 && PeakOfLoops(out, op.regions[0]) == peak;
+    if (registers_full->refused && options.need)
       *options.need = {peak + tiles_leave <= quota ? LowerNeed::What::kRegistersOfProducts
                                                    : LowerNeed::What::kRegisters,
                        peak + std::max(tiles_leave, spare), quota};
-    if (*registers_full && peak + tiles_leave <= quota)
+    if (registers_full->refused && peak + tiles_leave <= quota)
       return diags
           .Report(lower_diag::kRegistersTight, Span{}, op.s("name"), out.name, peak, spare, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
-    if (*registers_full)
+    if (registers_full->refused)
       return diags.Report(lower_diag::kRegistersFull, Span{}, op.s("name"), out.name, peak, quota)
           .Help("choose smaller tiles with NAME=VALUE for the kernel's tune constants");
   }
@@ -213,7 +229,8 @@ Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Ta
 }
 
 Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
-                        const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
+                        const SequentialOptions& options, RegistersFull* registers_full,
+                        DiagSink& diags) {
   PlaceInMemory(emitted, plan);
   Function out = std::move(emitted.fn);
   if (plan.smem_bytes > target.limits.smem_bytes && options.need)

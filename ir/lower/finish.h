@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ir/lower/emitter.h"
+#include "ir/lower/realise.h"
 #include "ir/lower/sequential.h"
 #include "ir/program_plan.h"
 
@@ -15,8 +16,9 @@ Result<> CheckSharedMemory(const Function& fn, const ProgramPlan& plan, const Ta
                            DiagSink& diags);
 
 // Gives scratch and barriers their addresses and notes them in the plan. Fails with I302 (shared
-// memory), I306 or I308 (registers); *registers_full tells the latter two.
+// memory), I306 or I308 (registers); registers_full->refused tells the latter two.
 Result<Function> Finish(Emitted emitted, ProgramPlan& plan, const Target& target,
-                        const SequentialOptions& options, bool* registers_full, DiagSink& diags);
+                        const SequentialOptions& options, RegistersFull* registers_full,
+                        DiagSink& diags);
 
 }  // namespace tilec::ir

@@ -9,6 +9,8 @@
 #include "ir/lower/emit_rules.h"
 #include "ir/lower/program_planner.h"
 #include "ir/lower/role_needs.h"
+#include "ir/lower/scalars.h"
+#include "ir/pushed_tile.h"
 #include "ir/queries.h"
 
 namespace tilec::ir {
@@ -290,11 +292,15 @@ void ProgramPlanner::PlanExchanges() {
     p_.cluster = cluster_;
     const auto layout = tiles_.layouts.find(op.operands[0]);
     if (OwnerOf(id) < 0) sound_ = false;
-    if (layout == tiles_.layouts.end() && op.i("all", 0) != 0) {
+    const Type& tile = in_.type(op.results[0]);
+    const bool sent = layout == tiles_.layouts.end() ||
+                      PushedTileOf(layout->second, Squeezed(tile.shape)).has_value();
+    if (sent && op.i("all", 0) != 0) {
       // Others write to it as early as they like, and nobody says when: its bytes are nobody
       // else's.
-      const Type type = Type::Smem(in_.type(op.results[0]).dtype, {1, kColumns},
-                                   {1, kColumns, kColumns, 0}, cluster_);
+      const int64_t rows = layout == tiles_.layouts.end() ? 1 : CeilDiv(tile.elements(), kColumns);
+      const Type type =
+          Type::Smem(tile.dtype, {rows, kColumns}, {rows, kColumns, kColumns, 0}, cluster_);
       p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), 0, INT64_MAX),
                           cluster_, 1, 1};
       continue;

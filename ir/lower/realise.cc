@@ -46,7 +46,8 @@ ScheduledResources OuterRingsOf(const ProgramPlan& plan, const Function& fn) {
 }  // namespace
 
 Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
-                         const SequentialOptions& options, bool* registers_full, DiagSink& diags) {
+                         const SequentialOptions& options, RegistersFull* registers_full,
+                         DiagSink& diags) {
   const bool own = !options.plan && !(options.scheduled && options.scheduled->binding);
   if (plan.smem_bytes > target.limits.smem_bytes && options.need)
     *options.need = {LowerNeed::What::kSharedMemory, plan.smem_bytes, target.limits.smem_bytes};
@@ -105,7 +106,7 @@ Result<Function> ObeyPlan(const Function& fn, const Target& machine,
         .Help("use --schedule=sequential");
   TRY(const ProgramPlan own, planner.Run(diags));
   TRY_VOID(CheckGround(*made, own, fn, diags));
-  bool registers_full = false;
+  RegistersFull registers_full;
   TRY(Function out, Realise(fn, *made, target, options, &registers_full, diags));
   if (beside > 1) out.launch.ctas_per_sm = beside;
   return out;

@@ -10,9 +10,18 @@
 
 namespace tilec::ir {
 
-// The plan's program, if the machine has room for it; *registers_full: only registers lack.
+// Why a program was refused that lacks nothing but registers.
+struct RegistersFull {
+  bool refused = false;
+  // Its loop of products keeps as many as any place of its role: other ways to store and to load
+  // around it change nothing.
+  bool in_loop = false;
+};
+
+// The plan's program, if the machine has room for it.
 Result<Function> Realise(const Function& fn, ProgramPlan& plan, const Target& target,
-                         const SequentialOptions& options, bool* registers_full, DiagSink& diags);
+                         const SequentialOptions& options, RegistersFull* registers_full,
+                         DiagSink& diags);
 
 // What somebody else planned, obeyed to the letter.
 Result<Function> ObeyPlan(const Function& fn, const Target& machine,

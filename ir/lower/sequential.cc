@@ -16,7 +16,7 @@ namespace {
 Result<Function> OneRole(const Function& fn, const Target& target, const SequentialOptions& options,
                          ProgramPlan* made, DiagSink& diags) {
   TRY(*made, ProgramPlanner(fn, target, options, 0).Run(diags));
-  bool registers_full = false;
+  RegistersFull registers_full;
   return Realise(fn, *made, target, options, &registers_full, diags);
 }
 

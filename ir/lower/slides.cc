@@ -105,4 +105,13 @@ std::optional<Slide> SlideOf(const Function& fn) {
   return fn.level == Level::kTile ? Slides(fn).Find() : std::nullopt;
 }
 
+bool BeginsAnywhere(const Function& fn, const Op& access) {
+  if (access.kind != OpKind::kLoad && access.kind != OpKind::kStore) return false;
+  const Param* p = fn.param(access.operands[0]);
+  if (!p || p->dims.size() < 2 || !p->facts.last_contiguous) return false;
+  const Expr& row = p->dims.back();
+  return row.is_const() &&
+         row.value * ByteSize(fn.type(access.operands[0]).dtype) % kAccessBytes != 0;
+}
+
 }  // namespace tilec::ir

@@ -41,4 +41,8 @@ struct Slide {
 // that asks for the order of a row's elements.
 std::optional<Slide> SlideOf(const Function& fn);
 
+// Do rows of what `access` loads or stores begin amid a vector? Where they do not slide, each of a
+// thread's vectors is put together of two, and taken apart again.
+bool BeginsAnywhere(const Function& fn, const Op& access);
+
 }  // namespace tilec::ir

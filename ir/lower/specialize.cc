@@ -31,13 +31,14 @@ struct Form {
 };
 constexpr Form kForms[] = {{false, true}, {false, false}, {true, true}, {true, false}};
 
+constexpr int kLeastSlots = 2;  // of a ring; below, nothing overlaps
+
 // Shared memory: rings of so many slots beside stores of this kind, from what overlaps most to what
 // is smallest. Stores that drain are worth more than the deepest rings.
 // Rings around others have two slots, or as many as their nest wants, where the others stay as deep
 // as solved and keep three, or cannot have more without: what is loaded for a tile is released
 // behind its last product, and behind it in the load role stands all that the next tile reads. With
 // a slot free the role is at the next tile's loads while this one's last iterations run.
-constexpr int kLeastSlots = 2;  // below, nothing overlaps
 struct Room {
   int depth;
   SequentialOptions::Staging staging;
@@ -131,11 +132,11 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
     with.slice_epilogues = form.slice_epilogues;
     with.early_loads = form.early_loads;
     const bool last = &form == std::end(kForms) - 1;
-    bool registers_full = false;
+    RegistersFull registers_full;
     bool drains = true, over_tiles = true;
     std::map<Staging, int> hopeless;  // the fewest slots whose rings alone were seen not to fit
     for (const Room& room : RoomsOf(target, options.scheduled)) {
-      if (registers_full) break;
+      if (registers_full.refused) break;
       if (const auto at = hopeless.find(room.staging);
           at != hopeless.end() && room.depth >= at->second)
         continue;
@@ -178,12 +179,12 @@ Result<Function> SpecializeTo(const Function& fn, const Target& target,
         }
         if (plan->smem_bytes > target.limits.smem_bytes && !binding) continue;
       }
-      if (!registers_full || last) {
+      if (!registers_full.refused || registers_full.in_loop || last) {
         attempt.MoveTo(diags);
         return DiagSink::Propagate();
       }
     }
-    if (!registers_full) break;  // no rings fit
+    if (!registers_full.refused) break;  // no rings fit
   }
   if (options.no_producer)
     *options.no_producer = {

@@ -97,7 +97,44 @@ bool OfTiles(const Function& fn, ValueId v, BlockId body) {
                      [&](ValueId o) { return OfTiles(fn, o, body); });
 }
 
+bool OfLoads(const Function& fn, ValueId v) {
+  const Op* op = fn.def(v);
+  if (!op) return false;
+  return op->kind == OpKind::kLoad || std::any_of(op->operands.begin(), op->operands.end(),
+                                                  [&](ValueId from) { return OfLoads(fn, from); });
+}
+
+bool LengthIsLoaded(const Function& fn, const Op& op) {
+  return op.kind == OpKind::kFor && (OfLoads(fn, op.operands[0]) || OfLoads(fn, op.operands[1]));
+}
+
+// Do copies of what a loop's iteration loads take longer than its products?
+bool CopiesTakeLonger(const Function& fn, BlockId body, const Target& target) {
+  const OpCost* load = target.CostOf("load");
+  std::vector<OpId> products;
+  AddProducts(fn, body, products);
+  if (products.empty() || !load) return false;
+  int64_t cycles = 0, copies = 0;
+  for (OpId id : products) cycles += ProductCycles(fn, fn.ops[id], target);
+  Work work;
+  for (OpId id : fn.blocks[body].ops)
+    if (const Op& op = fn.ops[id]; op.kind == OpKind::kLoad && fn.type(op.results[0]).is_tile())
+      work.bytes += static_cast<double>(fn.type(op.results[0]).elements() *
+                                        ByteSize(fn.type(op.results[0]).dtype));
+  for (const TargetUse& use : load->uses) copies = std::max(copies, use.cycles.At(work));
+  return copies > cycles;
+}
+
 }  // namespace
+
+bool LengthsAreLoaded(const Function& fn, BlockId block) {
+  return std::any_of(fn.blocks[block].ops.begin(), fn.blocks[block].ops.end(), [&](OpId id) {
+    const Op& op = fn.ops[id];
+    return LengthIsLoaded(fn, op) ||
+           std::any_of(op.regions.begin(), op.regions.end(),
+                       [&](BlockId region) { return LengthsAreLoaded(fn, region); });
+  });
+}
 
 bool DecodedByThreads(const Function& fn, ValueId operand) {
   const Op* made = MakerOf(fn, operand);
@@ -139,7 +176,7 @@ bool WaitsForMemory(const Function& fn, BlockId body, const Target& target, int6
 int64_t CtasWanted(const Function& fn, const Target& target) {
   const bool groups = target.unit().completion == Completion::kGroups;
   if (!groups || !target.Has("setmaxnreg") || !target.Has("tma")) return 1;
-  bool made = false, loops = false;
+  bool made = false, loops = false, listed = false;
   for (OpId id : OpsInOrder(fn)) {
     const Op& op = fn.ops[id];
     // CTAs that divide a tile do so because there are fewer tiles than SMs.
@@ -153,10 +190,13 @@ int64_t CtasWanted(const Function& fn, const Target& target) {
     AddProducts(fn, op.regions[0], products);
     // Beside a loop inside they are the turns before and after it.
     if (AllProducts(fn, id) > std::ssize(products)) continue;
-    if (!products.empty() && !WaitsForMemory(fn, op.regions[0], target, kFar)) return 1;
-    loops = loops || !products.empty();
+    if (products.empty()) continue;
+    const bool here = LengthIsLoaded(fn, op) && CopiesTakeLonger(fn, op.regions[0], target);
+    if (!here && !WaitsForMemory(fn, op.regions[0], target, kFar)) return 1;
+    listed = listed || here;
+    loops = true;
   }
-  return made && loops ? kSideBySide : 1;
+  return listed || (made && loops) ? kSideBySide : 1;
 }
 
 Target ShareOf(const Target& target, int64_t ctas) {

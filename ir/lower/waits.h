@@ -9,6 +9,10 @@
 // load by threads, and whether threads decode an operand. (Where the tensor core reads what copies
 // bring, deep rings hide the wait, and a CTA that has the SM alone has deeper ones.)
 //
+// A loop whose length a load says belongs to a tile that comes and goes with its CTA: nobody copies
+// for the next one meanwhile. Where its copies take longer than its products, two CTAs fill the
+// beginning and the end of each other's tiles.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,6 +36,9 @@ bool DecodedByThreads(const Function& fn, ValueId operand);
 // Is the value so decoded of nothing but tiles that `body` loads, constants, scalars and whole
 // numbers made of positions, through whatever shapes?
 bool MadeOfTiles(const Function& fn, ValueId v, BlockId body);
+
+// Does a loop of the block, or of one inside, begin or end where a load says?
+bool LengthsAreLoaded(const Function& fn, BlockId block);
 
 // CTAs of the tile function that an SM is to have side by side, if their registers and shared
 // memory leave room (sequential.h); 1: whatever finds room.

@@ -65,6 +65,12 @@ class ReductionSplit {
                        [&](ValueId c) { return SlicesFit(plan, *fn_.def(c), fn_.type(c)); });
   }
 
+  std::optional<Obstacle> Guard() {
+    std::optional<Obstacle> obstacle = Look();
+    if (!obstacle) GuardReference(fn_, parts_);
+    return obstacle;
+  }
+
   std::optional<Obstacle> Find(LongReduction* found) {
     std::optional<Obstacle> obstacle = Look();
     if (!obstacle && !parts_.places.empty())
@@ -308,5 +314,7 @@ std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas, const Target
   }
   return ReductionSplit(fn, ctas).Run();
 }
+
+std::optional<Obstacle> GuardParts(Function& fn) { return ReductionSplit(fn, 1).Guard(); }
 
 }  // namespace tilec::ir

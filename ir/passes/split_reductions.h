@@ -28,4 +28,8 @@ std::optional<Obstacle> FindLongReduction(const Function& fn, LongReduction* fou
 // tiles in registers says whether each of them may store columns of its own.
 std::optional<Obstacle> SplitReductions(Function& fn, int64_t ctas, const Target& target);
 
+// Of a function whose loop makes one part of many, nobody's cluster: a row of it may have seen
+// nothing but −∞. Or why nothing is changed.
+std::optional<Obstacle> GuardParts(Function& fn);
+
 }  // namespace tilec::ir

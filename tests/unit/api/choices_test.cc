@@ -153,7 +153,8 @@ TEST_F(ChoicesTest, RowsOfSeveralWarpgroupsArePadded) {
 }
 
 // Of two rounds the second is nearly empty: 136 tiles of decoding took 92.3 us, shared by two CTAs
-// each 74.5 (by four 83.6, by eight 115); 171 tiles 1093, by four 974.
+// each 74.5 (by four 83.6, by eight 115), by three that are no cluster 66.6; 171 tiles 1093, by
+// four 974.
 TEST_F(ChoicesTest, TilesOfAnEmptySecondRoundAreShared) {
   Load("std/attention.tile", "attention");
   const auto choice = [&](const Heads& of, int64_t bkv) {
@@ -161,7 +162,7 @@ TEST_F(ChoicesTest, TilesOfAnEmptySecondRoundAreShared) {
   };
   const auto few = choice({17, 64, 8, 1, 5701, 64, false}, 160);
   EXPECT_EQ(few.pack, 8);
-  EXPECT_EQ(few.ctas, 2);
+  EXPECT_TRUE(few.apart);
   const auto more = choice({19, 72, 9, 1, 44711, 128, false}, 128);
   EXPECT_EQ(more.pack, 8);
   EXPECT_EQ(more.ctas, 4);

@@ -47,6 +47,41 @@ TEST(InOrderNames, PartsAndPacksOfSequential) {
   EXPECT_FALSE(CheckSchedule("sequential:once", diags).ok());
 }
 
+TEST(ApartNames, EndASplitOfTheSolver) {
+  EXPECT_EQ(SplitOf("solve:split=11:apart"), 11);
+  EXPECT_EQ(SplitOf("solve:split=11"), std::nullopt);
+  EXPECT_EQ(SplitOf("solve:split=17:apart"), std::nullopt);
+  EXPECT_EQ(SplitOf("solve:split=1:apart"), std::nullopt);
+  EXPECT_EQ(SplitOf("solve:pack=4:split=3:apart"), 3);
+  EXPECT_EQ(PackOf("solve:pack=4:split=3:apart"), 4);
+  EXPECT_TRUE(IsApart("solve:pack=2:split=3:apart"));
+  EXPECT_FALSE(IsApart("solve:pack=2:split=3"));
+  EXPECT_EQ(ApartName(1, 3), "solve:split=3:apart");
+  EXPECT_EQ(ApartName(4, 16), "solve:pack=4:split=16:apart");
+  DiagSink diags;
+  for (const char* name : {"solve:split=3:apart", "solve:pack=2:split=16:apart"})
+    EXPECT_TRUE(CheckSchedule(name, diags).ok()) << name;
+  for (const char* name : {"solve:apart", "solve:once:apart", "solve:pack=2:apart",
+                           "solve:split=24:apart", "sequential:split=2:apart"})
+    EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
+}
+
+TEST(AlongNames, SayWhichNeighboursShare) {
+  EXPECT_EQ(AlongOf("solve:clusters:along=2"), 2);
+  EXPECT_EQ(AlongOf("solve:along=3"), 3);
+  EXPECT_EQ(AlongOf("solve:clusters"), 1);
+  EXPECT_EQ(WithoutAlong("solve:clusters:along=2"), "solve:clusters");
+  EXPECT_EQ(WithoutAlong("solve:once"), "solve:once");
+  EXPECT_EQ(WithAlong("", 2), "solve:along=2");
+  EXPECT_EQ(WithAlong("", 1), "");
+  EXPECT_TRUE(ChoosesForm("solve:along=2"));
+  EXPECT_FALSE(ChoosesForm("solve:clusters:along=2"));
+  DiagSink diags;
+  EXPECT_TRUE(CheckSchedule("solve:clusters:along=2", diags).ok());
+  for (const char* name : {"solve:once:along=2", "solve:clusters:along=4", "sequential:along=2"})
+    EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
+}
+
 class InOrderTest : public LibraryTest {
  protected:
   static PipelineOptions ByModel() {
@@ -97,16 +132,41 @@ TEST_F(InOrderTest, LongLoopsKeepTheirRings) {
   EXPECT_FALSE(SplitFor(loaded_, signature_, {}, Query(18, 30, 15, 8439, 64, 128)).in_order);
 }
 
-// 270 heads of keys on 132 SMs: three rounds of CTAs that stay, one of three side by side.
+// 440 heads of keys on 132 SMs: four rounds of CTAs that stay, one of four side by side.
 TEST_F(InOrderTest, ChainsOfOneQueryRunSideBySide) {
   Load("std/attention.tile", "attention");
-  Call call = Query(18, 30, 15, 8439, 64, 128);
+  Call call = Query(44, 10, 10, 1214, 64, 96);
   const scheduler::SplitChoice choice = ChooseForm(loaded_, signature_, ByModel(), &call);
   EXPECT_TRUE(choice.in_order);
-  EXPECT_EQ(choice.pack, 2);
   EXPECT_EQ(call.schedule, "sequential");
   EXPECT_NE(ImageKey(loaded_, "attention", call, ByModel()),
-            ImageKey(loaded_, "attention", Query(18, 30, 15, 8439, 64, 128), ByModel()));
+            ImageKey(loaded_, "attention", Query(44, 10, 10, 1214, 64, 96), ByModel()));
+}
+
+// 86 tiles on 132 SMs: one CTA each leaves 46 idle, parts that are no cluster fill even rounds.
+// 212 us and 180 were measured; 270 packed tiles of 18 x 30/15 192 and 160.
+TEST_F(InOrderTest, PartsThatAreNoClusterFillRounds) {
+  Load("std/attention.tile", "attention");
+  Call call = Query(43, 2, 2, 16091, 128, 128);
+  const scheduler::SplitChoice choice = ChooseForm(loaded_, signature_, ByModel(), &call);
+  EXPECT_TRUE(choice.apart);
+  EXPECT_EQ(call.schedule, "solve:split=3:apart");
+  EXPECT_EQ(call.split, 3);
+  const auto of = [&](const Call& c) { return SplitFor(loaded_, signature_, ByModel(), c); };
+  EXPECT_TRUE(of(Query(18, 30, 15, 8439, 64, 128)).apart);
+  // 33.7 us and 34.6 in a cluster, 13.1 and 10: what puts parts together takes that.
+  EXPECT_FALSE(of(Query(9, 24, 6, 7252, 64, 128)).apart);
+  EXPECT_FALSE(of(Query(33, 8, 1, 655, 128, 64)).apart);
+}
+
+// 112x256 of 197x65216x144: 17.2 us in turns of 128, 25.1 of 64, 25.6 of 32.
+TEST_F(InOrderTest, RowsAmidSectorsInPiecesTakeLonger) {
+  Load("std/matmul_types.tile", "gemm_e4m3");
+  const auto ms = [&](int64_t bk) {
+    return SplitFor(loaded_, signature_, ByModel(), Gemm(197, 65216, 144, 112, 256, bk)).ms;
+  };
+  EXPECT_GT(ms(64), 1.2 * ms(128));
+  EXPECT_GT(ms(32), 1.2 * ms(128));
 }
 
 // 5.4 us by several roles, 4.1 so.
@@ -140,8 +200,7 @@ TEST_F(InOrderTest, CtasOfOneRoleShareATilesLoop) {
 }
 
 struct Form {
-  std::string text;
-  bool one_role = false;
+  std::string text, form;
   double us = 0, predicted = 0;
 };
 using Recorded = std::map<std::string, std::vector<Form>>;  // by kernel and sizes
@@ -156,7 +215,9 @@ class RecordedForms : public LibraryTest {
     return kernel.ends_with("_f16") ? "std/matmul_f16.tile" : "std/matmul.tile";
   }
   // With the doubt that the choice has.
-  double Predict(const Call& call, bool one_role, int64_t pack, int64_t parts, double us) {
+  double Predict(const Call& call, const std::string& form, int64_t pack, int64_t parts,
+                 double us) {
+    const bool one_role = form == "one", apart = form == "apart";
     DiagSink diags;
     const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
     if (!machine.ok()) return 0;
@@ -168,6 +229,12 @@ class RecordedForms : public LibraryTest {
     if (!clean.ok()) return 0;
     ir::Function tiles = std::move(clean->fn);
     if (pack > 1 && ir::PackRows(tiles, pack)) return 0;
+    if (apart) {
+      const double ms =
+          scheduler::TimeApart(tiles, **machine, NamesOf(call), call.row_starts, parts);
+      if (ms > 0) off_apart_.push_back(std::abs(std::log(1e3 * ms / us)));
+      return 1e3 * ms / (1 - (*machine)->model.split_margin);
+    }
     if (!one_role)
       return 1e3 * scheduler::TimeInParts(tiles, **machine, NamesOf(call), call.row_starts, parts);
     const ir::WorkCount work = ir::CountWork(tiles, NamesOf(call), **machine, {.edges = false});
@@ -188,7 +255,7 @@ class RecordedForms : public LibraryTest {
     for (std::string line; std::getline(file, line);) {
       if (line.empty() || line[0] == '#') continue;
       std::istringstream words(line);
-      std::string kernel, form;
+      std::string kernel;
       words >> kernel;
       if (kernel != loaded) Load(FileOf(kernel).c_str(), kernel.c_str());
       loaded = kernel;
@@ -206,18 +273,22 @@ class RecordedForms : public LibraryTest {
       if (attention) given["causal"] = false, given["scale"] = 0.1;
       int64_t pack = 1, parts = 1;
       Form point;
-      words >> form >> pack >> parts >> point.us;
+      words >> point.form >> pack >> parts >> point.us;
       EXPECT_FALSE(words.fail()) << line;
       Call call = Of(given);
       call.row_starts = RowStartsOf(signature_, call.all);
       point.text = line;
-      point.one_role = form == "one";
-      point.predicted = Predict(call, point.one_role, pack, parts, point.us);
+      point.predicted = Predict(call, point.form, pack, parts, point.us);
       out[sizes].push_back(point);
     }
     return out;
   }
-  std::vector<double> off_;
+  // Share of all differences within that of the `share`-th, in per cent.
+  static double Within(std::vector<double> off, double share) {
+    std::sort(off.begin(), off.end());
+    return 100 * std::expm1(off[static_cast<size_t>(share * static_cast<double>(off.size()))]);
+  }
+  std::vector<double> off_, off_apart_;
 };
 
 TEST_F(RecordedForms, TheFormIsNearTheFastest) {
@@ -238,14 +309,14 @@ TEST_F(RecordedForms, TheFormIsNearTheFastest) {
     sum += lost;
     worst = std::max(worst, lost);
   }
-  std::sort(off_.begin(), off_.end());
-  const auto of = [&](double share) {
-    return 100 * std::expm1(off_[static_cast<size_t>(share * static_cast<double>(off_.size()))]);
-  };
   std::printf("%zu sizes, %.1f %% lost on average, %.1f %% at the worst; of %zu times in program "
               "order half within %.0f %%, nine of ten within %.0f %%\n",
               recorded.size(), 100 * sum / static_cast<double>(recorded.size()), 100 * worst,
-              off_.size(), of(0.5), of(0.9));
+              off_.size(), Within(off_, 0.5), Within(off_, 0.9));
+  ASSERT_GE(off_apart_.size(), 30u);
+  std::printf("%zu times of parts apart: half within %.0f %%, nine of ten within %.0f %%\n",
+              off_apart_.size(), Within(off_apart_, 0.5), Within(off_apart_, 0.9));
+  EXPECT_LE(Within(off_apart_, 0.5), 15);
   ASSERT_GE(recorded.size(), 40u);
   EXPECT_LE(sum / static_cast<double>(recorded.size()), 0.05);
 }

@@ -155,33 +155,65 @@ TEST_F(RowsTest, TheFastestIsNearTheFirst) {
       "times within %.0f %%, nine of ten within %.0f %%\n",
       measured.size(), 100 * sum / sizes, 100 * by_bounds / sizes, 100 * worst, off.size(),
       100 * of(0.5), 100 * of(0.9));
-  ASSERT_GE(measured.size(), 19u);
-  EXPECT_LE(sum / sizes, 0.03);
-  EXPECT_LE(by_bounds / sizes, 0.03);
-  EXPECT_LE(worst, 0.2);
+  ASSERT_GE(measured.size(), 69u);
+  EXPECT_LE(sum / sizes, 0.06);
+  EXPECT_LE(by_bounds / sizes, 0.08);
+  EXPECT_LE(worst, 0.26);
   EXPECT_LE(of(0.5), 0.22);
-  EXPECT_LE(of(0.9), 0.6);
+  EXPECT_LE(of(0.9), 0.65);
+}
+
+// What is chosen in the end: forms that were not measured count as nothing lost.
+TEST_F(RowsTest, TheChoiceIsNearTheFastest) {
+  double sum = 0, worst = 0;
+  int sizes = 0;
+  for (const auto& [size, points] : Measured()) {
+    const auto [shares, ctas] = Chosen(size);
+    const auto of = std::find_if(points.begin(), points.end(), [&](const Point& p) {
+      return p.shares == shares && p.ctas == ctas;
+    });
+    const auto best = std::min_element(points.begin(), points.end(),
+                                       [](const Point& a, const Point& b) { return a.us < b.us; });
+    if (of == points.end()) continue;
+    const double lost = of->us / best->us - 1;
+    const auto& [kernel, rows, columns] = size;
+    std::printf("%s: SHARES %d in %d, %.1f us, lost %.0f %% (SHARES %d in %d)\n",
+                fmt::format("{} {}x{}", kernel, rows, columns).c_str(), int(shares), int(ctas),
+                of->us, 100 * lost, int(best->shares), int(best->ctas));
+    sum += lost;
+    worst = std::max(worst, lost);
+    ++sizes;
+  }
+  std::printf("%d sizes: %.1f %% lost on average, %.1f at the worst\n", sizes, 100 * sum / sizes,
+              100 * worst);
+  ASSERT_GE(sizes, 60);
+  EXPECT_LE(sum / sizes, 0.05);
+  EXPECT_LE(worst, 0.26);
 }
 
 // What a CTA of a cluster reduces in its loops is its own, what is kept in shared memory leaves
 // registers for more CTAs, and clusters of rows begin sooner than those of products.
 TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   using Form = std::pair<int64_t, int64_t>;
-  EXPECT_GT(Chosen({"rmsnorm", 662, 64699}).second, 1);       // (16, 8) 77 us, (1, 4) 87, alone 92
   EXPECT_EQ(Chosen({"rmsnorm", 20, 12000}), Form(8, 8));      // 2.2, 2.9
   EXPECT_GT(Chosen({"layernorm", 64, 33000}).second, 1);      // 8.8, 13.2
   EXPECT_GT(Chosen({"softmax_bf16", 210, 62080}).second, 1);  // 22.0, 30.2
   EXPECT_EQ(Chosen({"rmsnorm", 4096, 16384}), Form(1, 1));    // 67.8, in two 78
   EXPECT_EQ(Chosen({"layernorm", 300, 20001}), Form(1, 1));   // 16.1, in eight 18.5
   // Parts of eight or sixteen that one CTA walks over are slower than the row's own tiles.
-  EXPECT_EQ(Chosen({"softmax_bf16", 427, 20613}), Form(1, 1));   // 21.6, (8, 1) 30.0
+  EXPECT_EQ(Chosen({"softmax_bf16", 427, 20613}), Form(1, 1));  // 21.6, (8, 1) 30.0
   // Where the row's own tiles slide, too: shorter turns, of one CTA or of few, take longer.
   EXPECT_EQ(Chosen({"softmax_bf16", 7634, 33033}), Form(1, 1));   // 367, (16, 1) 1582, a copy 239
   EXPECT_EQ(Chosen({"softmax_bf16", 3319, 37137}), Form(1, 1));   // 214, (8, 8) 279
   EXPECT_EQ(Chosen({"softmax_bf16", 3830, 51933}), Form(1, 1));   // 316, (16, 2) 459
   EXPECT_EQ(Chosen({"softmax_bf16", 10493, 21341}), Form(1, 1));  // 345, (16, 1) 571, (8, 8) 423
   EXPECT_EQ(Chosen({"rmsnorm", 194, 61067}).first, 1);            // 28.5, (16, 2) 36.3
-  EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 1));     // 793, (1, 8) 941, in two 618
+  // Rows of which two CTAs read again what the L2 still has, though there are rows for all SMs.
+  EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 2));  // 626, alone 805
+  EXPECT_EQ(Chosen({"rmsnorm", 1057, 109869}), Form(1, 2));    // 202, alone 242
+  EXPECT_EQ(Chosen({"rmsnorm", 7532, 55337}), Form(1, 1));     // 654, in two 750
+  // Turns of a part are no faster than a row that is one tile.
+  EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(1, 1));  // 17.5, (16, 4) 29.3
 }
 
 }  // namespace

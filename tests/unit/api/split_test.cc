@@ -93,6 +93,41 @@ TEST_F(SplitTest, AttentionOfFewTiles) {
   EXPECT_EQ(choice(64, 8, 2048, 2048).pack, 1);
 }
 
+// What is said to fill a role's registers before it is lowered is refused when it is: of D = 64 in
+// rows of 256 a thread has 64 of its sum and one for each key beside.
+TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
+  Load("std/attention.tile", "attention");
+  DiagSink diags;
+  const Result<Machine> h200 = MachineOf({}, diags);
+  PipelineOptions other;
+  other.target = "rtx4090";
+  const Result<Machine> rtx4090 = MachineOf(other, diags);
+  ASSERT_TRUE(h200.ok() && rtx4090.ok());
+  const auto cleaned = [&](int64_t rows, int64_t keys) {
+    const Call call = Of({{"B", int64_t{2}},
+                          {"H", int64_t{24}},
+                          {"G", int64_t{24}},
+                          {"S", int64_t{4096}},
+                          {"L", int64_t{4096}},
+                          {"D", int64_t{64}},
+                          {"BQ", rows},
+                          {"BKV", keys},
+                          {"scale", 0.125},
+                          {"causal", false}});
+    auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    EXPECT_TRUE(tile.ok());
+    auto clean = Clean(loaded_, std::move(*tile), {}, diags);
+    EXPECT_TRUE(clean.ok());
+    return std::move(clean->fn);
+  };
+  EXPECT_TRUE(FillsRegisters(cleaned(256, 160), **h200));
+  EXPECT_TRUE(FillsRegisters(cleaned(256, 128), **h200));
+  EXPECT_FALSE(FillsRegisters(cleaned(256, 112), **h200));
+  EXPECT_FALSE(FillsRegisters(cleaned(128, 176), **h200));
+  EXPECT_FALSE(FillsRegisters(cleaned(64, 128), **h200));      // one warpgroup
+  EXPECT_FALSE(FillsRegisters(cleaned(256, 160), **rtx4090));  // products are complete at once
+}
+
 // Causal tiles take unequally long. CTAs that walk over them save a beginning and an end of each,
 // and go through all heads in every round: 56 us and 48 at S = 512 on an H200, 113 and 108 at 2048,
 // but 727 and 783 at 4096 and 2459 and 2804 at 8192 of two batches, where the keys of all heads are

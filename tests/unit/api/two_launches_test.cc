@@ -115,6 +115,25 @@ TEST(TwoLaunches, GiveWhatOneGives) {
   EXPECT_EQ(problem.Read(bound), two);
 }
 
+// 22 turns in 16 parts of two: five CTAs have none, and rows of theirs see nothing but −∞.
+TEST(TwoLaunches, CtasThatAreNoClusterGiveWhatOneGives) {
+  Device device = *Device::Open("emulator");
+  Problem problem(device);
+  Kernel alone = Compiled("solve:split=1");
+  const uint64_t expected = problem.Out();
+  ASSERT_TRUE(alone.Launch(device, problem.For(expected)).ok());
+  const std::vector<uint16_t> one = problem.Read(expected);
+  for (const char* schedule : {"solve:pack=4:split=16:apart", "solve:split=3:apart"}) {
+    Kernel parts = Compiled(schedule);
+    const uint64_t out = problem.Out();
+    const Status status = parts.Launch(device, problem.For(out));
+    ASSERT_TRUE(status.ok()) << schedule << status.text();
+    const std::vector<uint16_t> got = problem.Read(out);
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(Number(one[i]), Number(got[i]), 4e-3) << schedule << " " << i;
+  }
+}
+
 class DividedImageTest : public LibraryTest {
  protected:
   std::optional<backend::KernelImage> Image(const api::Call& call, const char* schedule) {
@@ -170,6 +189,17 @@ TEST_F(DividedImageTest, HasBothLaunchesAndWhatIsBetweenThem) {
   EXPECT_EQ(backend::ToJson(read), backend::ToJson(*image));
   ASSERT_EQ(read.before.size(), 1u);
   EXPECT_EQ(read.before[0].ptx, parts.ptx);
+}
+
+// Parts of any number, each a CTA by itself.
+TEST_F(DividedImageTest, PartsApartAreNoCluster) {
+  Load("std/matmul.tile", "gemm");
+  const api::Call call = Of({{"BM", int64_t{64}}, {"BN", int64_t{64}}, {"BK", int64_t{64}}});
+  const auto image = Image(call, "solve:split=5:apart");
+  ASSERT_TRUE(image);
+  ASSERT_EQ(image->before.size(), 1u);
+  EXPECT_EQ(image->before[0].cluster[0], 1);
+  EXPECT_EQ(image->work[0].dims[0], Expr::Const(5));
 }
 
 // What cannot be dealt out stays one launch, and a note says why.

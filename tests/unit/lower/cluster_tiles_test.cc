@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/lower/sequential.h"
+#include "ir/passes/arrange_grid.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/cluster_values.h"
 #include "ir/warp_check/check.h"
@@ -42,6 +43,29 @@ TEST(ClusterTiles, OnlyWhatDoesNotDependOnTheFirstRangeIsShared) {
   ASSERT_EQ(loads.size(), 2u);
   EXPECT_EQ(loads[0]->i("shared", 0), 0);
   EXPECT_EQ(loads[1]->i("shared", 0), 1);
+}
+
+// Neighbours along the columns have rows of A in common.
+TEST(ClusterTiles, AnotherRangeComesFirst) {
+  const Function before = Product("%K");
+  Function turned = before;
+  ASSERT_TRUE(ArrangeGrid(turned, 1));
+  const Function after = Clustered(turned);
+  const std::vector<const Op*> loads = LoadsOf(after);
+  ASSERT_EQ(loads.size(), 2u);
+  EXPECT_EQ(loads[0]->i("shared", 0), 1);
+  EXPECT_EQ(loads[1]->i("shared", 0), 0);
+  for (int64_t m : {0, 1, 64, 130})
+    for (int64_t n : {32, 100, 160, 300})
+      EXPECT_EQ(ProductOf(before, m, n, 64), ProductOf(after, m, n, 64)) << m << " " << n;
+}
+
+TEST(ClusterTiles, ARangeThatIsNotThereChangesNothing) {
+  Function fn = Product("%K");
+  const std::string before = Print(fn);
+  EXPECT_FALSE(ArrangeGrid(fn, 2));
+  EXPECT_FALSE(ArrangeGrid(fn, 0));
+  EXPECT_EQ(Print(fn), before);
 }
 
 // A loop as long as the tile's place says: neighbours do not make the same copies.

@@ -128,6 +128,69 @@ TEST(DeferReductions, SumsAreReducedBehindTheLoop) {
           << tensor << columns;
 }
 
+// A product of rows with themselves, and the sums of their squares: small integers, so that every
+// order of a sum has the same bits.
+const char* const kSquares = R"(func @squares tile {
+  param tensor %X: tensor<bf16, 2> in [R, C] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %Y: tensor<f32, 1> out [R] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %Z: tensor<f32, 1> out [R] align=16 stride_align=16 contiguous=1 last_align=4
+  param dim %R: i64
+  param dim %C: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %R {steps = [64]} do (%r: i64) {
+      %none = constant {value = 0} : f32[64, 64]
+      %start = constant {value = 3} : f32[64]
+      %s, %t = for %0, %C, %none, %start {step = 64} : f32[64, 64], f32[64]
+          do (%c: i64, %a: f32[64, 64], %b: f32[64]) {
+        %x = load %X, %r, %c {modes = "rr", sizes = [64, 64]} : bf16[64, 64]
+        %xt = transpose %x {perm = [1, 0]} : bf16[64, 64]
+        %an = dot %x, %xt, %a : f32[64, 64]
+        %f = cast %x : f32[64, 64]
+        %ff = mul %f, %f : f32[64, 64]
+        %q = reduce %ff {kind = "sum", axis = 1} : f32[64]
+        %bn = add %b, %q : f32[64]
+        yield %an, %bn
+      }
+      %all = reduce %s {kind = "sum", axis = 1} : f32[64]
+      %rows = constant {value = 64} : i64
+      %e0 = add %r, %rows : i64
+      %e = min %e0, %R : i64
+      store %Y, %all, %r, %e {modes = "r", sizes = [64]}
+      store %Z, %t, %r, %e {modes = "r", sizes = [64]}
+      yield
+    }
+  }
+}
+)";
+
+TEST(DeferReductions, SumsOfWhatProductsReadAreReducedBehindThem) {
+  const Function before = Parsed(kSquares);
+  const Function after = Deferred(before, 1);
+  EXPECT_EQ(InLoops(after, OpKind::kReduce), 0);
+  const auto results = [](const Function& fn) {
+    InterpretInputs in;
+    TensorValue x = TensorValue::Zeros(DType::kBF16, {70, 200});
+    for (size_t i = 0; i < x.v.size(); ++i) x.v[i] = static_cast<double>(i * 7 % 5) - 2;
+    in.tensors["X"] = std::move(x);
+    for (const char* out : {"Y", "Z"}) in.tensors[out] = TensorValue::Zeros(DType::kF32, {70});
+    in.dims = {{"R", 70}, {"C", 200}};
+    return Interpreted(fn, std::move(in), "Z");
+  };
+  EXPECT_EQ(results(before), results(after));
+  // A tile of 64 x 64 is more than products of 64 x 16 make: registers that they would want.
+  std::string narrow = kSquares;
+  for (const char* wide : {"f32[64, 64], f32[64]", "dot %x, %xt, %a : f32[64, 64]"})
+    narrow = With(narrow, wide,
+                  std::string(wide).replace(std::string(wide).find("64, 64"), 6, "64, 16"));
+  narrow = With(narrow, "constant {value = 0} : f32[64, 64]", "constant {value = 0} : f32[64, 16]");
+  narrow = With(narrow, "%a: f32[64, 64]", "%a: f32[64, 16]");
+  narrow = With(narrow, "%xt = transpose %x {perm = [1, 0]} : bf16[64, 64]",
+                "%y = load %X, %0, %c {modes = \"rr\", sizes = [16, 64]} : bf16[16, 64]\n"
+                "        %xt = transpose %y {perm = [1, 0]} : bf16[64, 16]");
+  Deferred(Parsed(narrow), 0);
+}
+
 TEST(DeferReductions, NoWarpWaitsForAnotherInTheLoop) {
   const Function before = Parsed(kSums);
   for (bool defer : {false, true}) {

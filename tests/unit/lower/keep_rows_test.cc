@@ -26,6 +26,18 @@ TEST(KeepRows, RowsStayInSharedMemoryAndEveryBitIsKept) {
   ExpectSame(before, after, 21, 3000);
 }
 
+// Their copies stand in front of what threads load, here the numbers of rows: what is made of that
+// is waited for, and copies need not wait with it. Gathered rows need the numbers first.
+TEST(KeepRows, CopiesStandFirst) {
+  const auto first = [](const Function& fn) {
+    for (OpId id : OpsInOrder(fn))
+      if (fn.ops[id].kind == OpKind::kLoad) return fn.ops[id].attr("kept") != nullptr;
+    return false;
+  };
+  EXPECT_TRUE(first(Keep(Parsed(kRows), 1)));
+  EXPECT_FALSE(first(Keep(Parsed(Gathered(With(kRows, "3000", "6000"))), 1)));
+}
+
 // 256 columns a row in chunks of 128 are 2048 elements of eight rows, 16 a thread.
 TEST(KeepRows, SmallRowsStayInRegisters) {
   std::string text = With(kRows, "3000", "252");
@@ -137,6 +149,30 @@ TEST(KeepRows, WhatIsKeptIsReadOnce) {
     EXPECT_EQ(loads, ++reductions);
   }
   EXPECT_EQ(reductions, 12);
+}
+
+// A sum in front of the loops of which threads load the tile: copies are under way before threads
+// meet for it.
+TEST(KeepRows, CopiesAreIssuedInFrontOfASum) {
+  std::string text = With(kRows, "%sum = for %0, %end, %zero",
+                          R"(%w = load %X, %r, %0 {modes = "rr", sizes = [8, 64]} : f32[8, 64]
+      %near = reduce %w {kind = "sum", axis = 1} : f32[8]
+      %sum = for %0, %end, %near)");
+  const Function before = Parsed(text), after = Keep(before, 1);
+  ExpectSame(before, after, 21, 3000);
+  DiagSink diags;
+  SourceMap sources;
+  Result<Function> warps = Sequentialize(after, H200(), {}, diags);
+  ASSERT_TRUE(warps.ok()) << RenderAll(diags, sources);
+  std::vector<OpKind> order;
+  for (OpId id : OpsInOrder(*warps))
+    if (const OpKind kind = warps->ops[id].kind;
+        kind == OpKind::kGLoad || kind == OpKind::kMbarExpect || kind == OpKind::kWarpReduce)
+      order.push_back(kind);
+  ASSERT_GE(order.size(), 3u);
+  EXPECT_EQ(order[0], OpKind::kGLoad);
+  EXPECT_EQ(order[1], OpKind::kMbarExpect);
+  EXPECT_EQ(order[2], OpKind::kWarpReduce);
 }
 
 // ---- what must stay as it is -----------------------------------------------------------------

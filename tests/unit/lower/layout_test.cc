@@ -2,6 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/layout.h"
+#include "ir/pushed_tile.h"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +49,23 @@ TEST(Layout, AccumulatorIsTheInstructionsFragment) {
                           8 * (i >> 2) + 2 * (l & 3) + (i & 1)};
       ASSERT_EQ(layout.Coord(t, i), want) << t << " " << i;
     }
+}
+
+// 64 sums of a row in 128 threads, four in each of sixteen: eight threads hold the same, and send
+// them to a CTA each. What does not fill its threads, or is large, is fetched.
+TEST(Layout, SmallTilesAreSent) {
+  Layout row;
+  row.rank = 1;
+  row.thread = {{16, 0, 4}, {8, -1, 0}};
+  row.reg = {{4, 0, 1}};
+  const std::optional<PushedTile> sent = PushedTileOf(row, {64});
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->holders, 16);
+  EXPECT_EQ(sent->replicas, 8);
+  EXPECT_EQ(sent->registers, 4);
+  EXPECT_FALSE(PushedTileOf(row, {60}));
+  row.thread = {{128, 0, 4}};
+  EXPECT_FALSE(PushedTileOf(row, {512}));
 }
 
 TEST(Layout, RowsThatRunsOfThreadsHaveForThemselves) {

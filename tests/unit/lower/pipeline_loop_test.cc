@@ -274,6 +274,74 @@ TEST(PipelineLoop, UsesResultsAsSoonAsItsOrderAllows) {
   EXPECT_GT(fewer, 10);
 }
 
+// A product's operand of which threads take the sum of squares, too.
+constexpr const char* kSquares = R"(func @squares tile {
+  param tensor %Q: tensor<bf16, 2> in [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %K: tensor<bf16, 2> in [64, L] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 2> out [M, 64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %L: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [64]} do (%m: i64) {
+      %z = constant {value = 0} : f32[64, 64]
+      %r0 = constant {value = 0} : f32[64]
+      %acc, %row = for %0, %L, %z, %r0 {step = 32} : f32[64, 64], f32[64]
+          do (%k: i64, %a: f32[64, 64], %r: f32[64]) {
+        %q = load %Q, %m, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
+        %kt = load %K, %0, %k {modes = "rr", sizes = [64, 32]} : bf16[64, 32]
+        %kx = transpose %kt {perm = [1, 0]} : bf16[32, 64]
+        %n = dot %q, %kx, %a : f32[64, 64]
+        %f = cast %q : f32[64, 32]
+        %ff = mul %f, %f : f32[64, 32]
+        %sum = reduce %ff {kind = "sum", axis = 1} : f32[64]
+        %r1 = add %r, %sum : f32[64]
+        yield %n, %r1
+      }
+      %rc = reshape %row : f32[64, 1]
+      %rb = broadcast %rc {axes = [0, 1]} : f32[64, 64]
+      %out = add %acc, %rb : f32[64, 64]
+      %w = constant {value = 64} : i64
+      %me = add %m, %w : i64
+      %end = min %me, %M : i64
+      store %O, %out, %m, %end, %0, %w {modes = "rr", sizes = [64, 64]}
+      yield
+    }
+  }
+}
+)";
+
+// What would be loaded once for the product and once more an iteration later, for the sum, is read
+// by both in one iteration: the sum's ops move as a whole, and the plan says so.
+TEST(PipelineLoop, ReadsALoadInOneTurn) {
+  const Function fn = Parsed(kSquares);
+  const OpId loop = LoopOf(fn);
+  LoopSchedule schedule;
+  schedule.ii = 100;
+  for (OpId id : fn.blocks[fn.ops[loop].regions[0]].ops) {
+    const OpKind kind = fn.ops[id].kind;
+    if (kind == OpKind::kDot) schedule.ops[id] = {0, 10}, schedule.in_flight.insert(id);
+    if (kind == OpKind::kCast || kind == OpKind::kMul || kind == OpKind::kReduce ||
+        kind == OpKind::kAdd)
+      schedule.ops[id] = {0, 115};
+  }
+  ASSERT_EQ(schedule.ops.size(), 5u);
+  const auto stages = [&](std::vector<std::string>* departures) {
+    std::string why;
+    const std::optional<LoopPlan> plan = PlanLoop(fn, loop, schedule, &why);
+    if (!plan) return -1;
+    *departures = plan->departures;
+    return plan->stages;
+  };
+  std::vector<std::string> departures;
+  EXPECT_EQ(stages(&departures), 0);
+  ASSERT_EQ(departures.size(), 1u);
+  EXPECT_EQ(departures[0], "`cast` runs in the turn that brings what it reads");
+  // Where nothing is in flight, no ring brings what is loaded: the schedule stands.
+  schedule.in_flight.clear();
+  EXPECT_EQ(stages(&departures), 1);
+}
+
 // A turn is the cyclic order of its role's slots, also where several ops share one: none of them is
 // done early because nothing holds it.
 TEST(PipelineLoop, TurnsAreInTheOrderOfTheirSlots) {
