@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <vector>
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
@@ -33,6 +34,18 @@ const llvm::fltSemantics* Semantics(DType d) {
     case DType::kE5M2: return &llvm::APFloat::Float8E5M2();
     default: return nullptr;
   }
+}
+
+// Registers of neighbouring columns in pairs, where they do not follow each other, of a tile that
+// becomes floats of a byte: two are converted together, and stand side by side in the words that
+// products read (ir/lower/interleave_columns.cc). Empty: as they come.
+std::vector<std::vector<int>> ColumnsApart(const ir::Function& fn, const ir::Op& op) {
+  const ir::Type& type = fn.type(op.results[0]);
+  if (type.shape.empty() || !ir::IsFloat(type.dtype) || ir::ByteSize(type.dtype) != 1) return {};
+  const ir::Layout& layout = fn.layout(op.results[0]);
+  const ir::RegisterRun run = ir::RunAlong(layout, layout.rank - 1);
+  if (run.digit < 1 || run.extent % 2 != 0) return {};
+  return ir::RunGroups(layout, run, 2);
 }
 
 }  // namespace
@@ -261,6 +274,17 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   // Operations on bits and choices need no conversion.
   switch (op.kind) {
     case OpKind::kCast:
+      if (const auto pairs = ColumnsApart(fn_, op); !pairs.empty()) {
+        Regs beside, out(a.size());
+        for (const std::vector<int>& pair : pairs)
+          for (int r : pair) beside.push_back(a[static_cast<size_t>(r)]);
+        beside = Cast(beside, d, to, LosesNothing(op.operands[0], to));
+        auto made = beside.begin();
+        for (const std::vector<int>& pair : pairs)
+          for (int r : pair) out[static_cast<size_t>(r)] = *made++;
+        Set(op.results[0], std::move(out));
+        return Done();
+      }
       Set(op.results[0], Cast(a, d, to, LosesNothing(op.operands[0], to)));
       return Done();
     case OpKind::kBitcast:

@@ -264,7 +264,8 @@ bool ApplySchedules(CutProgram& c) {
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
     if (!together) SettleDepartures(c, loops[i], *compute, *plan, &report);
     if (together)
-      report.notes.push_back("warpgroups multiply in turns, and a turn has no op that waits for it");
+      report.notes.push_back(
+          "warpgroups multiply in turns, and a turn has no op that waits for it");
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (std::string few = TooFewTurns(c.fn, loops[i], plan->stages); !few.empty())

@@ -59,6 +59,9 @@ TEST(Layout, QuadsExchangeBytes) {
         const ValueId v = k.Load(k.In(in), shape, pairs);
         const Type type = k.Tile(d, shape, *fours);
         EXPECT_FALSE(ir::RegisterMap(pairs, *fours, shape));
+        const std::optional<ir::Layout> apart = ir::InterleavedColumns(pairs);
+        ASSERT_TRUE(apart);
+        EXPECT_EQ(ir::ConvertScratchBytes(k.Tile(d, shape, *fours), *apart, *fours), 0);
         EXPECT_EQ(ir::ConvertScratchBytes(type, pairs, *fours), 0);
         EXPECT_GT(ir::ConvertScratchBytes(k.Tile(DType::kBF16, shape, *fours), pairs, *fours), 0);
         const ValueId c = k.Out({"C", d, shape, {}, {}});
