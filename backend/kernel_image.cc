@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/kernel_image.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "backend/kernel_image_text.h"
@@ -43,7 +44,9 @@ Json Texts(const std::vector<Expr>& list) {
 
 std::string ToJson(const KernelImage& image) {
   Json out;
-  out["version"] = kImageVersion;
+  const bool steps = std::any_of(image.tensor_maps.begin(), image.tensor_maps.end(),
+                                 [](const TensorMapRecipe& map) { return !map.steps.empty(); });
+  out["version"] = steps ? kImageVersionOfSteps : kImageVersion;
   out["name"] = image.name;
   out["entry"] = image.entry;
   out["target"] = image.target;

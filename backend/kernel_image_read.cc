@@ -304,7 +304,8 @@ bool FromJson(const std::string& text, KernelImage* image, std::string* why) {
   Reader r(json, "", why);
   int version = 0;
   r.Read("version", &version);
-  if (r.ok() && version != kImageVersion) r.Fail("version", "is " + std::to_string(version));
+  if (r.ok() && version != kImageVersion && version != kImageVersionOfSteps)
+    r.Fail("version", "is " + std::to_string(version));
   r.Read("name", &out.name);
   r.Read("entry", &out.entry);
   r.Read("target", &out.target);

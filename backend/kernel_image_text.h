@@ -9,6 +9,8 @@
 namespace tilec::backend {
 
 constexpr int kImageVersion = 3;
+// … where a map has steps, which readers of version 3 would pass over.
+constexpr int kImageVersionOfSteps = 4;
 
 const char* Spelling(Direction d);
 const char* Spelling(EntryParam::Kind k);

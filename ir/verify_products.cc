@@ -102,7 +102,8 @@ int64_t Verifier::WarpsBeside(const Op& op, int warpgroups, WgSplit split) {
     if (SameMapping(fn_.layouts[acc.layout], sums)) return across;
     // Of rows of b that come every second one.
     const std::optional<Layout> other = InterleavedColumns(sums);
-    if (across == 1 && split != WgSplit::kN && other && SameMapping(fn_.layouts[acc.layout], *other))
+    if (across == 1 && split != WgSplit::kN && other &&
+        SameMapping(fn_.layouts[acc.layout], *other))
       return across;
   }
   return 0;

@@ -161,7 +161,8 @@ void BringNarrow(const Function& fn, const Target& target, LayoutPlan* plan) {
   for (OpId id : OpsInOrder(fn)) {
     const auto load = plan->loads.find(id);
     if (load == plan->loads.end() || !load->second.buffer || !load->second.tma ||
-        load->second.threads || load->second.chunk > 0 || load->second.every > 1 || load->second.shares.valid())
+        load->second.threads || load->second.chunk > 0 || load->second.every > 1 ||
+        load->second.shares.valid())
       continue;
     const Op& op = fn.ops[id];
     const Type& tile = fn.type(op.results[0]);

@@ -82,7 +82,8 @@ int64_t Emitter::ColumnsOfACopy(OpId id, int64_t col) const {
   const int64_t panel = load.smem.panel_cols, rows = type.shape[0];
   const size_t rank = op.s("modes").size(), dim = static_cast<size_t>(load.col_dim);
   if (type.shape[1] % panel || load.smem.rows != rows || rows > kBoxRows ||
-      load.every > 1 || p_.multicast.count(id) || load.half == 1 || rank >= kMostDims || dim + 1 != rank)
+      load.every > 1 || p_.multicast.count(id) || load.half == 1 || rank >= kMostDims ||
+      dim + 1 != rank)
     return panel;
   const Expr& extent = in_.param(op.operands[0])->dims[dim];
   if (!extent.is_const() || AlignOf(in_, op.operands[1 + dim]) % panel) return panel;

@@ -82,7 +82,8 @@ TEST_F(CudaSmoke, BoxThroughTheTensorMemoryAccelerator) {
   image.tensors = {{"X", "f32", Direction::kIn, {Expr::Name("M"), Expr::Name("N")}, false},
                    {"Y", "f32", Direction::kOut, {Expr::Const(32), Expr::Const(32)}, false}};
   image.tensor_maps = {
-      {"X", "f32", {Expr::Name("N"), Expr::Name("M")}, {*ParseExpr("X.stride0 * 4")}, {32, 32}, 0}};
+      {"X", "f32", {Expr::Name("N"), Expr::Name("M")}, {*ParseExpr("X.stride0 * 4")}, {32, 32}, {},
+       0}};
   image.params = {{EntryParam::Kind::kTensorMap, "X", 0, {}, ""},
                   {EntryParam::Kind::kTensorPointer, "Y", -1, {}, ""},
                   {EntryParam::Kind::kInt, "", -1, Expr::Const(0), ""}};

@@ -28,7 +28,7 @@ backend::KernelImage Image(int64_t d, int align) {
   k.scalars = {{"scale", "f32"}, {"count", "i32"}};
   k.statics = {{"D", d}};
   k.tensor_maps = {
-      {"A", "bf16", {n, m}, {Expr::Make(Expr::Op::kMul, n, Expr::Const(2))}, {64, 64}, 128}};
+      {"A", "bf16", {n, m}, {Expr::Make(Expr::Op::kMul, n, Expr::Const(2))}, {64, 64}, {}, 128}};
   using Kind = backend::EntryParam::Kind;
   k.params = {{Kind::kTensorMap, "A", 0, {}, ""},
               {Kind::kTensorPointer, "C", -1, {}, ""},
