@@ -85,6 +85,8 @@ const std::vector<ConstantException> kMeasuredInCode = {
     {"ir/lower/row_runs.cc", "kWordBytes",
      "the width of a register: what was measured is that it pays"},
     {"ir/lower/row_pressure.cc", "kNearly", "the assembler's, whose habits are not a machine's"},
+    {"scheduler/kernel_time.cc", "kAmongOthers",
+     "the machine file has the cycles that it multiplies; seen on one machine: to go there"},
 };
 
 // `constexpr int64_t kName = 12;` → kName, if a number stands in its value.
@@ -161,6 +163,10 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"ir/target_toml.cc", "kMostTomlCost", "the range of a key"},
     {"ir/warp_check/rate.cc", "kTensorRows",
      "the ISA's: rows and bytes of K of a product's instruction"},
+    {"scheduler/kernel_time.cc", "kAmongOthers",
+     "of cycles that the machine file has; seen on one machine: to go there"},
+    {"scheduler/row_bytes.cc", "kOthers", "of any cache: what else lies there"},
+    {"scheduler/row_bytes.cc", "kNearer", "rates of caches seen on one machine: to go to its file"},
     {"scheduler/modulo.cc", "kTight",
      "of a heuristic that finds an order: what it finds is judged"},
 };

@@ -100,7 +100,7 @@ def _attention_long(id, s, d, causal=False, h=64, g=8):
     """The same, in the two launches of attention with one reference a row."""
     case = _attention(id, s, d, causal, h, g, priority=2)
     of = "std/models/attention_long.tile:attention_"
-    case.kernel, case.group = of + "fixed", "model"
+    case.kernel, case.group, case.peer = of + "fixed", "model", "attention_long"
     case.tensors.append(("again", "i32", (1, h, s), "out"))
     case.steps = [(of + "fixed", ["Q", "K", "V", "O", "again"], case.values),
                   (of + "again", ["Q", "K", "V", "again", "O"], case.values)]

@@ -114,6 +114,7 @@ PEERS = {
     "product": {"cublas": _product_with("cublas"), "cublaslt": _product_with("cublaslt")},
     "product_e4m3": {"cublaslt": _product_e4m3},
     "attention": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION)},
+    "attention_long": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION)},
     "attention_any": {"cudnn": _attention_with(SDPBackend.CUDNN_ATTENTION),
                       "flash": _attention_with(SDPBackend.FLASH_ATTENTION)},
     "bias_gelu": {"cublaslt": _bias_gelu},
@@ -168,6 +169,7 @@ ANSWERS = {
     "residual_rowscale": lambda t, c: (t["A"].float() @ t["B"].float().mT)
     * t["row_scale"][:, None] + t["R"].float(),
     "attention": _reference_attention, "attention_any": _reference_attention,
+    "attention_long": _reference_attention,
     **other_peers.ANSWERS,
     **model_peers.ANSWERS,
     **library_peers.ANSWERS,
