@@ -252,7 +252,11 @@ void LoopPlanner::ReadLoadsInOneTurn(int role) {
       places_.at(id).stage -= static_cast<int>(by);
       places_.at(id).slot = INT64_MAX;
     }
-    plan_.departures.push_back("`" + std::string(Info(fn_.ops[*ops.begin()].kind).mnemonic) +
+    const auto named = std::find_if(ops.begin(), ops.end(), [&](OpId id) {
+      return fn_.ops[id].kind == OpKind::kReduce;
+    });
+    const OpId name = named == ops.end() ? *ops.rbegin() : *named;
+    plan_.departures.push_back("`" + std::string(Info(fn_.ops[name].kind).mnemonic) +
                                "` runs in the turn that brings what it reads");
   }
 }

@@ -59,16 +59,22 @@ bool ReadsLoad(const scheduler::Graph& graph, const WantedLoop& wanted, int op) 
 }
 
 // Ops that the compiler said it does not run where the schedule has them: numbers of whole tiles,
-// and loads without a ring with what reads their slots. Rings that it said are shallower are.
+// loads without a ring with what reads their slots, and what reads a load in another iteration than
+// a product does. Rings that it said are shallower are.
 void TakeOut(const scheduler::LoopReport& loop, const scheduler::Graph& graph, WantedLoop* wanted) {
   for (const std::string& note : loop.notes) {
     const size_t end = note.find("` ");
     if (end == std::string::npos || note[0] != '`') continue;
     const std::string name = note.substr(1, end - 1), rest = note.substr(end + 2);
     constexpr std::string_view kShallow = "has a ring of ";
+    constexpr std::string_view kInOneTurn = "runs in the turn that brings what it reads";
     if (rest.compare(0, kShallow.size(), kShallow) == 0)
       for (Wanted& op : wanted->ops)
         if (op.name == name) op.depth = std::stoi(rest.substr(kShallow.size()));
+    if (rest.compare(0, kInOneTurn.size(), kInOneTurn) == 0)  // all of that kind: `reduce.2`, too
+      for (Wanted& op : wanted->ops)
+        if (op.name == name || op.name.compare(0, name.size() + 1, name + ".") == 0)
+          op.slice = kNobody;
     const bool lost = rest == "is loaded where it is read";
     wanted->loads_lost = wanted->loads_lost || lost;
     if (!lost && rest != "makes one number, and runs where that is read") continue;
