@@ -17,6 +17,7 @@
 #include "ir/queries.h"
 #include "scheduler/as_loop.h"
 #include "scheduler/departures.h"
+#include "scheduler/issue_together.h"
 #include "scheduler/most_turns.h"
 #include "scheduler/program_cut.h"
 
@@ -148,6 +149,46 @@ void NoteNumbers(const Function& fn, LoopReport* report) {
   }
 }
 
+bool Precedes(const Function& fn, OpId a, OpId b) {
+  const std::vector<OpId>& ops = fn.blocks[fn.ops[a].block].ops;
+  return std::find(ops.begin(), ops.end(), a) < std::find(ops.begin(), ops.end(), b);
+}
+
+// The op that issues for longest, where its role issues all the time; none: something else binds.
+OpId LongestIfBound(const Function& fn, const LoopReport& report,
+                    const ir::LoopSchedule& placed) {
+  const ir::Schedule& schedule = report.solution.schedule;
+  std::map<int, int64_t> issue;  // by role
+  const ir::ScheduledOp* longest = nullptr;
+  int64_t most = 0;
+  for (const ir::ScheduledOp& op : schedule.ops) {
+    const int v = report.extraction.graph.FindOp(op.name);
+    if (v < 0) continue;
+    const int64_t cycles = report.extraction.graph.ops[static_cast<size_t>(v)].issue;
+    issue[op.role] += cycles;
+    if (cycles > most) most = cycles, longest = &op;
+  }
+  constexpr double kSlack = 1.01;  // of II, beyond what the role issues
+  if (!longest ||
+      static_cast<double>(schedule.ii) > kSlack * static_cast<double>(issue[longest->role]))
+    return {};
+  const auto v = static_cast<size_t>(report.extraction.graph.FindOp(longest->name));
+  const std::vector<OpId> members = report.extraction.origins[v].members();
+  OpId last;  // of its ops that have a place, in the program's order
+  for (const auto& [id, time] : placed.ops)
+    if (std::find(members.begin(), members.end(), id) != members.end() &&
+        (!last.valid() || Precedes(fn, last, id)))
+      last = id;
+  return last;
+}
+
+bool SameOrder(const ir::LoopPlan& a, const ir::LoopPlan& b) {
+  return std::equal(a.order.begin(), a.order.end(), b.order.begin(), b.order.end(),
+                    [](const ir::PlannedOp& x, const ir::PlannedOp& y) {
+                      return x.op == y.op && x.stage == y.stage;
+                    });
+}
+
 }  // namespace
 
 void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
@@ -207,13 +248,23 @@ bool ApplySchedules(CutProgram& c) {
           },
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
+    const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, report, schedule);
     std::string why;
-    const std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
+    std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
+    bool together = false;
+    if (plan && longest.valid() && IssueTogether(c.fn, loops[i], longest, &schedule)) {
+      std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loops[i], schedule, &why);
+      together = other && !SameOrder(*plan, *other);
+      if (together) plan = std::move(other);
+    }
     if (!plan) {
       if (refuse(why)) return false;
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
+    if (together)
+      plan->departures.push_back(
+          "warpgroups multiply in turns, and a turn has no op that waits for it");
     SettleDepartures(c, loops[i], *compute, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);

@@ -20,6 +20,7 @@ struct CutProgram {
   bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
   bool close = false;            // ir::LoopSchedule::close
   std::set<ir::OpId> by_threads;  // loads that threads may bring, should a plan say so
+  bool given = false;            // its schedules are a file's
   int64_t ii = 0;                // of all loops together, once they are solved
 };
 

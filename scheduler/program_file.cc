@@ -181,6 +181,7 @@ Result<ProgramSchedule> ScheduleProgramFrom(ir::Function& fn, const ProgramOptio
   std::vector<bool> wanted;
   for (const LoopReport& loop : cut.schedule.loops) wanted.push_back(loop.applied);
   SolveNests(cut, options);
+  cut.given = true;
   ApplySchedules(cut);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const LoopReport& loop = cut.schedule.loops[i];

@@ -336,7 +336,7 @@ TEST(PipelineLoop, ReadsALoadInOneTurn) {
   std::vector<std::string> departures;
   EXPECT_EQ(stages(&departures), 0);
   ASSERT_EQ(departures.size(), 1u);
-  EXPECT_EQ(departures[0], "`cast` runs in the turn that brings what it reads");
+  EXPECT_EQ(departures[0], "`reduce` runs in the turn that brings what it reads");
   // Where nothing is in flight, no ring brings what is loaded: the schedule stands.
   schedule.in_flight.clear();
   EXPECT_EQ(stages(&departures), 1);
