@@ -189,11 +189,12 @@ bool DoesMore(const ir::Function& fn) {
   for (ir::OpId loop : scheduler::InnermostLoops(fn))
     for (ir::BlockId region : fn.ops[loop].regions) {
       const std::set<ir::ValueId> multiplied = MultipliedIn(fn, region);
+      const bool multiplies = !multiplied.empty();
       for (ir::OpId id : fn.blocks[region].ops)
         if (const ir::Op& op = fn.ops[id];
             op.kind != ir::OpKind::kDot && op.kind != ir::OpKind::kLoad &&
             op.kind != ir::OpKind::kTranspose && !op.results.empty() &&
-            fn.type(op.results[0]).is_tile() && !ScalesSums(op, multiplied))
+            fn.type(op.results[0]).is_tile() && !(multiplies && ScalesSums(op, multiplied)))
           return true;
     }
   return false;

@@ -59,5 +59,30 @@ TEST(DoesMore, ScalingWhatWasMultipliedIsNotMore) {
   EXPECT_TRUE(More(kPlain, "%y = mul %x, %x : f32[64, 64]"));  // a product waits for it
 }
 
+// Where nothing is multiplied, all arithmetic is what such a loop does beside copying.
+TEST(DoesMore, WithoutProductsArithmeticIsMore) {
+  EXPECT_TRUE(DoesMore(ir::Parsed(R"(func @doubled tile {
+  param tensor %A: tensor<f32, 1> in [K] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<f32, 1> out [64] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %K: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %w = constant {value = 64} : i64
+    parallel %0, %w {steps = [64]} do (%m: i64) {
+      %z = constant {value = 0} : f32[64]
+      %sum = for %0, %K, %z {step = 64} : f32[64] do (%k: i64, %c: f32[64]) {
+        %a = load %A, %k {modes = "r", sizes = [64]} : f32[64]
+        %x = mul %a, %a : f32[64]
+        %n = add %c, %x : f32[64]
+        yield %n
+      }
+      store %O, %sum, %m, %w {modes = "r", sizes = [64]}
+      yield
+    }
+  }
+}
+)")));
+}
+
 }  // namespace
 }  // namespace tilec::api
