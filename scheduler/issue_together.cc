@@ -13,14 +13,14 @@ using ir::OpId;
 using ir::OpKind;
 
 // Is the value computed in this block from what `maker` makes?
-bool MadeOf(const ir::Function& fn, ir::ValueId v, OpId maker) {
+bool ComesFrom(const ir::Function& fn, ir::ValueId v, OpId maker) {
   const OpId def = fn.values[v].def;
   if (!fn.type(v).is_tile() || !def.valid()) return false;
   if (def == maker) return true;
   const ir::Op& op = fn.ops[def];
   if (op.block != fn.ops[maker].block || op.kind == OpKind::kLoad) return false;
   return std::any_of(op.operands.begin(), op.operands.end(),
-                     [&](ir::ValueId operand) { return MadeOf(fn, operand, maker); });
+                     [&](ir::ValueId operand) { return ComesFrom(fn, operand, maker); });
 }
 
 // The ops of an iteration of the only role in the order of their cycles; empty: there are branches,
@@ -54,12 +54,12 @@ bool IssueTogether(const ir::Function& fn, OpId loop, OpId longest, ir::LoopSche
   const OpId first = order.front(), last = order.back();
   const auto cut = std::find(order.begin() + 1, order.end() - 1, longest);
   if (!schedule->in_flight.count(first) || !schedule->in_flight.count(last) ||
-      cut == order.end() - 1 || !MadeOf(fn, fn.ops[last].operands[0], first))
+      cut == order.end() - 1 || !ComesFrom(fn, fn.ops[last].operands[0], first))
     return false;
   // Behind the longest op: what the last product adds to, and the rest.
   std::vector<OpId> turn, rest;
   for (auto it = cut + 1; it != order.end() - 1; ++it)
-    (MadeOf(fn, fn.ops[last].operands[2], *it) ? turn : rest).push_back(*it);
+    (ComesFrom(fn, fn.ops[last].operands[2], *it) ? turn : rest).push_back(*it);
   turn.push_back(first);
   turn.insert(turn.end(), rest.begin(), rest.end());
   turn.push_back(last);

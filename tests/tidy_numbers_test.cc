@@ -163,6 +163,7 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"ir/target_toml.cc", "kMostTomlCost", "the range of a key"},
     {"ir/warp_check/rate.cc", "kTensorRows",
      "the ISA's: rows and bytes of K of a product's instruction"},
+    {"scheduler/apply_schedules.cc", "kSlack", "of II: of a question about a schedule, not a time"},
     {"scheduler/kernel_time.cc", "kAmongOthers",
      "of cycles that the machine file has; seen on one machine: to go there"},
     {"scheduler/row_bytes.cc", "kOthers", "of any cache: what else lies there"},
