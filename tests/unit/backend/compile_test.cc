@@ -153,6 +153,26 @@ TEST(Image, JsonRoundTrip) {
   EXPECT_EQ(back.statics, image.statics);
 }
 
+// A reader that knows no steps must not take such an image for one without.
+TEST(Image, MapsWithStepsAreOfTheirOwnVersion) {
+  Kernel k("add");
+  AddKernel(k, {"M", "N"});
+  ASSERT_TRUE(k.Build());
+  KernelImage image = k.image();
+  const std::string plain = ToJson(image);
+  EXPECT_NE(plain.find("\"version\": 3"), std::string::npos) << plain.substr(0, 40);
+  image.tensor_maps.push_back({"A", "bf16", {Expr::Name("N")}, {}, {64}, {2}, 128});
+  const std::string text = ToJson(image);
+  EXPECT_NE(text.find("\"version\": 4"), std::string::npos) << text.substr(0, 40);
+  KernelImage back;
+  std::string why;
+  ASSERT_TRUE(FromJson(text, &back, &why)) << why;
+  EXPECT_EQ(back.tensor_maps[0].steps, image.tensor_maps[0].steps);
+  image.tensor_maps[0].steps = {9};
+  EXPECT_FALSE(FromJson(ToJson(image), &back, &why));
+  EXPECT_NE(why.find("steps of 1 to 8"), std::string::npos) << why;
+}
+
 TEST(Image, DamagedJson) {
   Kernel k("add");
   AddKernel(k);
