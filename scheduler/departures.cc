@@ -11,6 +11,7 @@
 #include "scheduler/check.h"
 #include "scheduler/in_turns.h"
 #include "scheduler/search.h"
+#include "support/expr.h"
 
 namespace tilec::scheduler {
 
@@ -71,6 +72,27 @@ void Restate(const Graph& graph, ir::Schedule schedule, Solution* solution) {
   c.objective = objective;
 }
 
+// The same schedule, the turn of the role that the plan names first beginning at slot 0: of turns
+// that cost the same the planner takes the one that begins in the earliest slot.
+ir::Schedule FromItsTurn(const Graph& graph, ir::Schedule schedule,
+                         const std::vector<TurnPlace>& places) {
+  const TurnPlace* first = nullptr;
+  for (const TurnPlace& place : places)
+    if (place.role >= 0 && (first == nullptr || place.rank < first->rank)) first = &place;
+  if (first == nullptr) return schedule;
+  int64_t begin = INT64_MAX;
+  for (const ir::ScheduledOp& op : schedule.ops) {
+    const int v = graph.FindOp(op.name);
+    if (v < 0 || places[static_cast<size_t>(v)].role != first->role) continue;
+    begin = std::min(begin, op.cycle - places[static_cast<size_t>(v)].stage * schedule.ii);
+  }
+  int64_t least = INT64_MAX;
+  for (const ir::ScheduledOp& op : schedule.ops) least = std::min(least, op.cycle - begin);
+  const int64_t by = begin + FloorDiv(least, schedule.ii) * schedule.ii;
+  for (ir::ScheduledOp& op : schedule.ops) op.cycle -= by;
+  return schedule;
+}
+
 }  // namespace
 
 ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
@@ -101,9 +123,12 @@ void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& 
           : PeriodInTurns(graph, solved, places, c.close ? kMostTurnsOfClose : kMostTurns);
   bool told = false;
   if (period) {
-    if (std::optional<ir::Schedule> runs = InTurns(graph, solved, places, *period)) {
+    std::vector<ir::Schedule> ways;
+    if (std::optional<ir::Schedule> runs = InTurns(graph, solved, places, *period))
+      ways = {*runs, FromItsTurn(graph, *runs, places)};
+    for (size_t way = 0; way < ways.size() && !told; ++way) {
       LoopReport settled = *report;
-      Restate(graph, std::move(*runs), &settled.solution);
+      Restate(graph, std::move(ways[way]), &settled.solution);
       std::string why;
       const auto again = PlanLoop(c.fn, loop, LoopScheduleOf(c, settled, compute), &why);
       told = again && SameProgram(*again, plan);
