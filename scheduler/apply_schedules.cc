@@ -189,6 +189,25 @@ bool SameOrder(const ir::LoopPlan& a, const ir::LoopPlan& b) {
                     });
 }
 
+// The plan with the products of a turn together, where it is another one and a schedule says it:
+// then that schedule is the report's.
+std::optional<ir::LoopPlan> Together(const CutProgram& c, OpId loop, const ir::LoopPlan& plan,
+                                     const std::map<int, int>& compute, ir::LoopSchedule schedule,
+                                     LoopReport* report) {
+  const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, *report, schedule);
+  std::string why;
+  if (!longest.valid() || !IssueTogether(c.fn, loop, longest, &schedule)) return std::nullopt;
+  std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loop, schedule, &why);
+  if (!other || SameOrder(plan, *other)) return std::nullopt;
+  other->departures.push_back(
+      "warpgroups multiply in turns, and a turn has no op that waits for it");
+  LoopReport settled = *report;
+  settled.notes.insert(settled.notes.end(), other->notes.begin(), other->notes.end());
+  if (!SettleDepartures(c, loop, compute, *other, &settled)) return std::nullopt;
+  *report = std::move(settled);
+  return other;
+}
+
 }  // namespace
 
 void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
@@ -248,24 +267,19 @@ bool ApplySchedules(CutProgram& c) {
           },
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
-    const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, report, schedule);
     std::string why;
     std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
-    bool together = false;
-    if (plan && longest.valid() && IssueTogether(c.fn, loops[i], longest, &schedule)) {
-      std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loops[i], schedule, &why);
-      together = other && !SameOrder(*plan, *other);
-      if (together) plan = std::move(other);
-    }
     if (!plan) {
       if (refuse(why)) return false;
       continue;
     }
-    report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (together)
-      plan->departures.push_back(
-          "warpgroups multiply in turns, and a turn has no op that waits for it");
-    SettleDepartures(c, loops[i], *compute, *plan, &report);
+    if (std::optional<ir::LoopPlan> other =
+            Together(c, loops[i], *plan, *compute, schedule, &report)) {
+      plan = std::move(other);
+    } else {
+      report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
+      SettleDepartures(c, loops[i], *compute, *plan, &report);
+    }
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
     if (std::string few = TooFewTurns(c.fn, loops[i], plan->stages); !few.empty())

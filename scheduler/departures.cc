@@ -109,9 +109,9 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
 // soon as they are made come one after the other, however many turns were solved for them.
 constexpr int64_t kMostTurns = 2, kMostTurnsOfClose = 16;
 
-void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& compute,
+bool SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& compute,
                       const ir::LoopPlan& plan, LoopReport* report) {
-  if (plan.departures.empty()) return;
+  if (plan.departures.empty()) return true;
   const Graph& graph = report->extraction.graph;
   const ir::Schedule& solved = report->solution.schedule;
   const int64_t ii = solved.ii;
@@ -135,13 +135,14 @@ void SettleDepartures(const CutProgram& c, OpId loop, const std::map<int, int>& 
       if (told) *report = std::move(settled);
     }
   }
-  if (told && *period == ii) return;
+  if (told && *period == ii) return true;
   for (const std::string& departure : plan.departures)
     report->notes.push_back(
         period && *period > ii ? fmt::format("{}: {} cycles in place of {}", departure, *period, ii)
                                : departure);
   // Where `tilec schedule` writes the schedule that runs, a file has no reason for another.
   if (told && *period > ii) report->lost = report->notes.back();
+  return told;
 }
 
 }  // namespace tilec::scheduler

@@ -22,8 +22,9 @@ ir::LoopSchedule LoopScheduleOf(const CutProgram& c, const LoopReport& report,
                                 const std::map<int, int>& compute);
 
 // What the lowering moved as a schedule of the same II: then nothing is lost, and that schedule is
-// the report's. What does not fit is a note, with what it costs.
-void SettleDepartures(const CutProgram& c, ir::OpId loop, const std::map<int, int>& compute,
+// the report's. What does not fit is a note, with what it costs. False: the plan's order is no
+// schedule that says it, and the report has the solved one.
+bool SettleDepartures(const CutProgram& c, ir::OpId loop, const std::map<int, int>& compute,
                       const ir::LoopPlan& plan, LoopReport* report);
 
 }  // namespace tilec::scheduler

@@ -58,6 +58,8 @@ struct WantedLoop {
   // under way there; ops that it said run at the end of the turn of the product they read.
   int awaited_at_end = 0;
   bool results_kept = false;
+  // It said that what reads a load runs where the load is read first, at the end of that turn.
+  bool drawn_to_loads = false;
   bool loads_lost = false;  // it said that a load has no ring
   // It said that the loop never has as many turns as the schedule has stages. LLVM knows it, too,
   // and takes the pipelined loop out: every loop that is left has all of a turn's ops in that turn.

@@ -176,10 +176,39 @@ bool Reads(const Wanted& reader, int from) {
 
 bool IsPass(const Wanted& op) { return op.put >= 0 || op.take >= 0; }
 
+namespace {
+
+// The loads that an op reads, from registers too: `x.smem_load` reads nothing but the load x.
+std::set<int> LoadsOf(const WantedLoop& wanted, int o) {
+  std::set<int> loads;
+  for (int from : wanted.ops[static_cast<size_t>(o)].reads) {
+    const Wanted& source = wanted.ops[static_cast<size_t>(from)];
+    if (source.load) loads.insert(from);
+    if (!source.product && source.reads.size() == 1 &&
+        wanted.ops[static_cast<size_t>(source.reads[0])].load)
+      loads.insert(source.reads[0]);
+  }
+  return loads;
+}
+
+// Is a load that it reads read by others, too?
+bool SharesLoad(const WantedLoop& wanted, int o) {
+  const std::set<int> its = LoadsOf(wanted, o);
+  for (size_t p = 0; p < wanted.ops.size(); ++p) {
+    if (static_cast<int>(p) == o || Reads(wanted.ops[static_cast<size_t>(o)], static_cast<int>(p)))
+      continue;
+    for (int load : LoadsOf(wanted, static_cast<int>(p)))
+      if (its.count(load)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool MayMove(const WantedLoop& wanted, int o) {
   const Wanted& op = wanted.ops[static_cast<size_t>(o)];
   if (op.product) return false;
-  if (op.meets) return true;
+  if (op.meets || (wanted.drawn_to_loads && SharesLoad(wanted, o))) return true;
   for (size_t p = 0; p < wanted.ops.size(); ++p) {
     const Wanted& product = wanted.ops[p];
     if (!product.product) continue;

@@ -41,7 +41,9 @@ InOrder CheckOrder(const WantedLoop& wanted, const std::vector<Seen>& seen, int 
 // old value of an accumulator that a product of the turn updates runs before that product; and
 // what reads a product's result a turn later runs at the end of the result's own turn. So does
 // LLVM with the first op on a carried value that begins as a constant, and with what reads the old
-// value of one that arithmetic of the turn updates: it needs no registers of its own then.
+// value of one that arithmetic of the turn updates: it needs no registers of its own then. And one
+// that it tells of a loop: what reads a load that others read, too, runs at the end of the turn
+// that brings it.
 bool MayMove(const WantedLoop& wanted, int op);
 
 // Has the role with this slice the op? −1: the only one.

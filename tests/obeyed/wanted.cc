@@ -260,6 +260,8 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
         wanted.too_few_turns || note.find("turns at most, too few for") != std::string::npos;
     wanted.no_loop = wanted.no_loop || note.find("what fills it") != std::string::npos;
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
+    wanted.drawn_to_loads =
+        wanted.drawn_to_loads || note.find("in the turn that brings") != std::string::npos;
     wanted.results_kept =
         wanted.results_kept || note.find("end of the turn of the product") != std::string::npos;
   }
