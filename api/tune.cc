@@ -29,6 +29,7 @@
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
+#include "scheduler/sms_shared.h"
 #include "scheduler/split_choice.h"
 
 namespace tilec::api {

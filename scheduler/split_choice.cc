@@ -19,6 +19,7 @@
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
 #include "scheduler/one_role.h"
+#include "scheduler/sms_shared.h"
 #include "support/check.h"
 
 namespace tilec::scheduler {
