@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ir/count_work.h"
@@ -35,6 +36,9 @@ struct LaunchShape {
   bool awaits = false;    // each turn waits for its own copies: other CTAs alone cover them
   bool in_order = false;  // one role does all in program order (scheduler/one_role.h)
 };
+
+// What is known of a launch before its program is lowered; none: the least.
+using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 struct KernelTime {
   double ms = 0;
