@@ -1,11 +1,13 @@
 // The searches over initiation intervals and role offers, shared by Solve, FeasibleAt, TopSolutions
 // and the re-check of certificates. Internal to this folder.
 //
+// search.cc: a period, which all offers are asked about, and why it is refuted. search_ask.cc: who
+// answers a question about one offer, and with what it may spend.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,56 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/model.h"
+#include "scheduler/offers.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/session.h"
 #include "scheduler/settled.h"
-#include "scheduler/solver.h"
 
 namespace tilec::scheduler {
-
-// One initiation interval and one offer of roles: formulas, the solver that has read them, and all
-// cuts found so far.
-class Session {
- public:
-  Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-      : model(graph, ii, offer, options) {}
-
-  struct Outcome {
-    Answer answer = Answer::kUnknown;
-    Placement placement;    // kSat
-    std::vector<Lit> core;  // kUnsat: guards and extras used
-  };
-  // All laws and `extra`; solutions that overflow a capacity are cut off until none does.
-  Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
-  // The same with these guards only.
-  Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
-
-  int64_t resources() const { return solver_ ? solver_->resources() : 0; }
-
-  Model model;
-  bool narrowed = false;             // clauses were added that are no laws of the graph
-  std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
-
- private:
-  std::optional<Solver> solver_;  // from the first question on: most of what a session costs
-};
-
-// "2 compute roles of 4 warps and 1 of 1"
-std::string RolesText(const RoleOffer& offer);
-
-// The roles worth offering. Largest(): offers that contain every legal one; refuting all of them
-// refutes the graph. Ascending(): all offers, fewest wide roles first, then fewest warps.
-class Offers {
- public:
-  Offers(const Graph& graph, const SolveOptions& options);
-  const std::vector<RoleOffer>& Largest() const { return largest_; }
-  const std::vector<RoleOffer>& Ascending() const { return ascending_; }
-  static int Warps(const RoleOffer& offer, int load_warps);
-  static int WideRoles(const RoleOffer& offer);
-
- private:
-  std::vector<RoleOffer> largest_, ascending_;
-};
 
 class Search {
  public:

@@ -68,7 +68,7 @@ TEST(Settled, NothingIsBetterThanTheBest) {
     for (const RoleOffer& offer : search.offers().Ascending()) {
       const auto ask = [&](const SettledQuestion& question) {
         int64_t work = kPlenty;
-        return AskSettled(graph, graph, {}, offer, question, &work).answer;
+        return AskSettled({graph, graph, {}, offer}, question, &work).answer;
       };
       if (Offers::WideRoles(offer) != best->compute_groups ||
           Offers::Warps(offer, LoadWarps(graph)) != best->warps)
