@@ -27,16 +27,12 @@ bool IsOpen(const frontend::TuneInfo& tune, const Call& call) {
 bool IsTime(double ms) { return std::isfinite(ms) && ms > 0; }
 
 TuneSpace::TuneSpace(const TuneQuestion& question)
-    : question_(question), options_(question.options) {
+    : question_(question), options_(question.options), names_(NamesOf(question.call)) {
   options_.crash_dir.clear();
   options_.first_schedules = true;
   options_.prove = false;
   options_.solutions = nullptr;  // found faster than read
   options_.ptxas.clear();
-  for (const auto& [name, value] : question.call.all)
-    if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
-  for (const auto& [name, value] : question.call.launch.scalars)
-    if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
 }
 
 std::string TuneSpace::MakeAxes(bool* fails) {

@@ -42,7 +42,7 @@ class TuneSpace {
   const TuneQuestion& question() const { return question_; }
   // Options of what is only looked at.
   const PipelineOptions& options() const { return options_; }
-  const Bindings& names() const { return names_; }
+  const Bindings& names() const { return names_; }  // NamesOf the call
 
   Point PointOf(const frontend::Values& values) const;
   frontend::Values ValuesOf(const Point& point) const;
@@ -65,7 +65,7 @@ class TuneSpace {
  private:
   const TuneQuestion question_;
   PipelineOptions options_;
-  Bindings names_;
+  const Bindings names_;
   std::vector<Axis> axes_;
   Point standard_;
   std::map<Point, Rating> rated_;

@@ -157,7 +157,7 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"api/refine.cc", "kSilentSeconds", "until a person is told what takes so long"},
     {"api/tune.cc", "kAsGood", "of two candidates the earlier one: of the search, not of a time"},
     {"api/tune.cc", "kWaste", "the step in which candidates are compared for what they do in vain"},
-    {"api/tune.cc", "kThroughRegisters", "how far down the order is looked, where bounds say less"},
+    {"api/tune_space.cc", "kThroughRegisters", "how far down the order is looked, where bounds say less"},
     {"api/tune_word.h", "kTuneSeconds", "of the seconds that measuring may take"},
     {"ir/count_work.cc", "kOnce", "tiles over an edge: a count, not a time"},
     {"ir/target_toml.cc", "kMostTomlCost", "the range of a key"},
