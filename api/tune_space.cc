@@ -16,10 +16,6 @@
 
 namespace tilec::api {
 
-namespace {
-constexpr double kThroughRegisters = 2;  // bounds do not say what taking sums apart costs
-}  // namespace
-
 bool IsOpen(const frontend::TuneInfo& tune, const Call& call) {
   return call.statics.count(tune.name) == 0 && !tune.candidates.empty();
 }
@@ -103,7 +99,8 @@ const TuneMemory::Known* TuneSpace::At(const Point& point, frontend::Values* sta
     if (!clean.ok()) return;
     known.too_wide = ir::WantsTooWideInstruction(clean->fn, question_.target);
     known.longer = CutLines(clean->fn, question_.target);
-    if (ir::WantsTooManyColumns(clean->fn, question_.target)) known.longer *= kThroughRegisters;
+    if (ir::WantsTooManyColumns(clean->fn, question_.target))
+      known.longer *= question_.target.model.columns_lack_times;
     known.forms = std::make_unique<scheduler::Forms>(std::move(clean->fn), question_.target,
                                                      std::move(clean->loops));
   });

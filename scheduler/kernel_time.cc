@@ -117,11 +117,8 @@ void Estimate::CountRounds() {
   // What leaves keeps the next tile waiting; where there is none, nobody waits.
   const double leaves = tiles_ > 1 ? shape_.leaves : 0;
   const double own = outside_.cycles + steady_ + leaves;
-  // A cluster that starts where others end waits until all of its CTAs find room. (H200, eight CTAs
-  // a row in 24 to 252 waves: each 2000 to 3300 cycles longer than said, softmax and norms alike.)
-  constexpr double kAmongOthers = 4;
-  const double of_rows =
-      model_.rows_cluster_start_cycles * (time_.waves > 1 ? 1 + kAmongOthers : 1);
+  const double of_rows = model_.rows_cluster_start_cycles *
+                         (time_.waves > 1 ? 1 + model_.rows_cluster_again_times : 1);
   start_ = (rows_ ? model_.rows_start_cycles : model_.start_cycles) +
            (shape_.cluster > 1 ? (rows_ ? of_rows : model_.cluster_start_cycles) : 0);
   time_.cycles_per_cta = start_ + fill_ + tiles_ * own;
@@ -168,7 +165,7 @@ void Estimate::Move() {
   const double bytes = work_.least_bytes + (shape_.written - 1) * work_.stored_bytes;
   const double far = FarBytes(work_, target_, sms_ * time_.per_sm);
   moved_ = ms_of_byte * (rows_ ? far : bytes);
-  const double near = rows_ ? ms_of_byte * NearBytes(fn_, work_, far) : 0;
+  const double near = rows_ ? ms_of_byte * NearBytes(fn_, model_, work_, far) : 0;
   asked_ = std::max(near, moved_ + (rows_ ? 0 : ms_of_byte * model_.asked_share * again));
   time_.memory_ms = asked_ * (whole_ + fewer_) / full_;
 }

@@ -141,12 +141,12 @@ void OutsideLoops::Add(const Op& op, double times) {
   const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
   waiting_ = (waiting_ || (load && rows)) && !(rows && MeetsBefore(op));
   double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;
-  // A turn whose vectors are put together of two aligned ones waits for them three times as long
-  // (H200: softmax_bf16 7634x33033 in 48 turns a row 909 us where 421 were said, 427x20613 in 24
-  // 30.0 and 16.7); one that slides twice: its ends go element by element, in a branch. (A turn
-  // of 1856 columns takes 4283 cycles, of 8192 2800 to 3600.)
+  // A turn whose vectors are put together of two aligned ones waits for them longer, and so does
+  // one that slides.
   const bool amid = in_turn_ && load && ir::BeginsAnywhere(fn_, op);
-  const int64_t times_waited = !amid ? 1 : slides_ ? 2 : 3;
+  const int64_t times_waited = !amid     ? 1
+                               : slides_ ? target_.model.sliding_waits
+                                         : target_.model.shifted_waits;
   if (rows && load && waits) latency += times_waited * target_.model.memory_cycles;
   if (meets) latency += static_cast<double>(target_.Transfer("smem", 0));
   // CTAs of a cluster are as late as the last of them where they meet, which is not in each turn
