@@ -129,30 +129,4 @@ class Search {
   int64_t last_limit_;                   // of a question that stays open without the solver
 };
 
-// The best schedule at one II by the lexicographic objective, starting from any.
-struct Optimum {
-  Search::Found found;
-  Objective objective;
-  bool proved = false;
-};
-Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
-// Lowers the criteria but the roles one after the other, within the session's offer and II. `last`:
-// nothing else is asked of the session, so what sums answer need not be.
-void Improve(Search& search, Session& session, Optimum* best, bool last);
-// Where the descent ran out of budget: each op's period anew, at its role and slot. Taken only if
-// the objective is better and Check finds no law broken.
-void Compact(const Graph& graph, const SolveOptions& options, Optimum* best);
-// Raises the slack of a schedule whose other criteria stay as good, at its II.
-void MaximizeSlack(Search& search, Optimum* best);
-int64_t SlackOf(const Graph& graph, const Search::Found& found);
-// Literals that hold every component but the roles at these values or better.
-std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective);
-Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found);
-
-// Placement → schedule: names, quotas, channels, order edges.
-ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
-                        const Search::Found& found);
-// And back. Every op of the graph has its place in the schedule.
-Search::Found FoundOf(const Graph& graph, const ir::Schedule& schedule);
-
 }  // namespace tilec::scheduler

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/objective.h"
 #include "scheduler/routes.h"
 #include "scheduler/settled_dive.h"
 #include "support/expr.h"

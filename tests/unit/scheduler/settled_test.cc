@@ -13,6 +13,7 @@
 #include "scheduler/check.h"
 #include "scheduler/in_time.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 #include "tests/unit/scheduler/exhaustive.h"
 #include "tests/unit/scheduler/test_graphs.h"
 
