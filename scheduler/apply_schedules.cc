@@ -189,6 +189,20 @@ bool SameOrder(const ir::LoopPlan& a, const ir::LoopPlan& b) {
                     });
 }
 
+// The order of the loop by its schedule; where warpgroups multiply in turns, with no op amid a turn
+// that waits for it.
+std::optional<ir::LoopPlan> PlanOf(const CutProgram& c, OpId loop, const LoopReport& report,
+                                   ir::LoopSchedule schedule, std::string* why) {
+  const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, report, schedule);
+  std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loop, schedule, why);
+  if (!plan || !longest.valid() || !IssueTogether(c.fn, loop, longest, &schedule)) return plan;
+  std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loop, schedule, why);
+  if (!other || SameOrder(*plan, *other)) return plan;
+  other->departures.push_back(
+      "warpgroups multiply in turns, and a turn has no op that waits for it");
+  return other;
+}
+
 }  // namespace
 
 void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
@@ -248,23 +262,13 @@ bool ApplySchedules(CutProgram& c) {
           },
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
-    const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, report, schedule);
     std::string why;
-    std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
-    bool together = false;
-    if (plan && longest.valid() && IssueTogether(c.fn, loops[i], longest, &schedule)) {
-      std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loops[i], schedule, &why);
-      together = other && !SameOrder(*plan, *other);
-      if (together) plan = std::move(other);
-    }
+    std::optional<ir::LoopPlan> plan = PlanOf(c, loops[i], report, std::move(schedule), &why);
     if (!plan) {
       if (refuse(why)) return false;
       continue;
     }
     report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-    if (together)
-      plan->departures.push_back(
-          "warpgroups multiply in turns, and a turn has no op that waits for it");
     SettleDepartures(c, loops[i], *compute, *plan, &report);
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);
