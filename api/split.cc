@@ -35,9 +35,7 @@ Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptio
 
 scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& work,
                                    const ir::Target& target) {
-  constexpr int64_t kLikelyRegisters = 64;  // of a thread
-  constexpr int64_t kBeside = 40;           // what it keeps of rows
-  constexpr int64_t kNearly = 8;
+  const ir::TargetRegisters& likely = target.registers;
   scheduler::LaunchShape shape;
   if (!work.products.empty()) return shape;
   const int64_t threads = ir::MakePlan(fn, target).threads();
@@ -54,17 +52,15 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
       kept += tile.elements() * ir::ByteSize(tile.dtype);
     }
   }
-  // Vectors put together of two hold both until they are one.
-  constexpr int64_t kShifts = 8;
   if (held > 0 && !ir::SlideOf(fn) &&
       std::any_of(fn.ops.begin(), fn.ops.end(),
                   [&](const ir::Op& op) { return ir::BeginsAnywhere(fn, op); }))
-    held += kShifts * threads;
+    held += likely.row_shifted * threads;
   // As the lowering says of large ones (ir/lower/row_pressure.cc).
-  const int64_t nearly = threads >= ir::kLargeCta ? kNearly : 0;
-  const int64_t all = kBeside + CeilDiv(held, threads) - nearly;
+  const int64_t nearly = threads >= ir::kLargeCta ? likely.row_nearly : 0;
+  const int64_t all = likely.row_likely_beside + CeilDiv(held, threads) - nearly;
   const int64_t registers = std::min(ir::isa::kMostThreadRegisters, all);
-  shape.per_sm = target.CtasPerSm(threads, std::max(kLikelyRegisters, registers), kept);
+  shape.per_sm = target.CtasPerSm(threads, std::max(likely.row_likely, registers), kept);
   return shape;
 }
 

@@ -17,7 +17,6 @@ namespace tilec::api {
 
 namespace {
 
-constexpr int64_t kThreadRegisters = 128;  // assumed where no quota is set
 constexpr int64_t kLanes = 32;
 
 // Elements that stand next to each other of what a warp stores at once.
@@ -104,9 +103,10 @@ scheduler::LaunchShape ShapeOf(const ir::Function& warps, const ir::Target& targ
   if (const auto grid = Eval(warps.launch.grid, all)) shape.ctas = *grid;
   const int64_t threads = ir::isa::kWarpThreads * warps.launch.warps;
   if (!ir::HasSmAlone(warps, target))
-    shape.per_sm = warps.launch.ctas_per_sm > 1
-                       ? warps.launch.ctas_per_sm
-                       : target.CtasPerSm(threads, kThreadRegisters, warps.launch.smem_bytes);
+    shape.per_sm =
+        warps.launch.ctas_per_sm > 1
+            ? warps.launch.ctas_per_sm
+            : target.CtasPerSm(threads, target.registers.without_quota, warps.launch.smem_bytes);
   // What the assembler is told of rows is the least; it takes what it needs. (ptxas 13.0, rows kept
   // in shared memory: 40 to 64 registers in twelve programs that 128 had been taken of; H200,
   // layernorm 100x65544 in two CTAs a row 19.2 us, 31.6 said of one on an SM; rmsnorm 4096x16384 in

@@ -21,6 +21,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/search.h"
 #include "scheduler/solution_store.h"
+#include "scheduler/to_schedule.h"
 #include "support/file.h"
 
 namespace tilec::scheduler {

@@ -9,6 +9,7 @@
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
+#include "scheduler/sms_shared.h"
 
 namespace tilec::compile {
 

@@ -124,10 +124,10 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
   // three tensors spilled 336 bytes, the state space layer at N = P = 128; none spilled nothing,
   // parts of RWKV-7.)
   int64_t spare = beside.beside_by_rule + 2 * beside.beside_access * tensors;
-  // Roles that come and go want one more: the same kept 224 of 240 beside two tensors, which is
-  // all, and spilled 572 bytes; 214 beside four spilled nothing.
   if (!alone)
-    spare = tensors == 0 ? 0 : beside.least_beside + beside.beside_access * tensors + !stays;
+    spare = tensors == 0 ? 0
+                         : beside.least_beside + beside.beside_access * tensors +
+                               (stays ? 0 : beside.beside_coming);
   if (fullest.kept + spare <= fullest.most) return std::nullopt;
   Refusal refusal;
   refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;

@@ -29,17 +29,24 @@ Result<Constant> ConstEval::Name(const lang::Expr& e, const std::string& name,
   return diags_.Report(kUnknownName, e.span, name);
 }
 
+Result<ConstEval::Steps> ConstEval::EvalRange(const lang::RangeExpr& range,
+                                              const std::string& what) {
+  Steps steps;
+  TRY(steps.lo, EvalInt(range.lo, what));
+  TRY(steps.hi, EvalInt(range.hi, what));
+  if (range.step.valid()) {
+    TRY(steps.step, EvalInt(range.step, what));
+  }
+  if (steps.step < 1) return diags_.Report(kLoopStep, ast_.expr(range.step).span, steps.step);
+  return steps;
+}
+
 Result<Constant> ConstEval::In(const lang::BinaryExpr& in, const std::string& what) {
   TRY(const Constant value, Eval(in.lhs, what));
   const lang::Expr& set = ast_.expr(in.rhs);
   if (const lang::RangeExpr* range = set.As<lang::RangeExpr>()) {
-    TRY(const int64_t lo, EvalInt(range->lo, what));
-    TRY(const int64_t hi, EvalInt(range->hi, what));
-    int64_t step = 1;
-    if (range->step.valid()) {
-      TRY(step, EvalInt(range->step, what));
-    }
-    if (step < 1) return diags_.Report(kLoopStep, ast_.expr(range->step).span, step);
+    TRY(const Steps steps, EvalRange(*range, what));
+    const auto [lo, hi, step] = steps;
     const int64_t v = value.is_int() ? value.as_int() : lo - 1;
     return Constant{v >= lo && v <= hi && FloorMod(v - lo, step) == 0};
   }
@@ -131,13 +138,8 @@ Result<std::vector<Constant>> ConstEval::EvalSet(ExprId id, const std::string& w
   const lang::Expr& set = ast_.expr(id);
   std::vector<Constant> out;
   if (const lang::RangeExpr* range = set.As<lang::RangeExpr>()) {
-    TRY(const int64_t lo, EvalInt(range->lo, what));
-    TRY(const int64_t hi, EvalInt(range->hi, what));
-    int64_t step = 1;
-    if (range->step.valid()) {
-      TRY(step, EvalInt(range->step, what));
-    }
-    if (step < 1) return diags_.Report(kLoopStep, ast_.expr(range->step).span, step);
+    TRY(const Steps steps, EvalRange(*range, what));
+    const auto [lo, hi, step] = steps;
     const double members =
         (static_cast<double>(hi) - static_cast<double>(lo)) / static_cast<double>(step);
     if (members > 4096)

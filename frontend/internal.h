@@ -115,6 +115,10 @@ class ConstEval {
  private:
   Result<Constant> Name(const lang::Expr& e, const std::string& name, const std::string& what);
   Result<Constant> In(const lang::BinaryExpr& in, const std::string& what);
+  struct Steps {
+    int64_t lo = 0, hi = 0, step = 1;
+  };
+  Result<Steps> EvalRange(const lang::RangeExpr& range, const std::string& what);
   Result<Constant> Call(const lang::Expr& e, const lang::CallExpr& call, const std::string& what);
 
   const ProgramData& program_;

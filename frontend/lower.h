@@ -216,6 +216,8 @@ class Lowerer {
                     LocalKind kind);
   std::vector<ValueId> CurrentValues(const std::vector<std::string>& names);
   void SetValues(const std::vector<std::string>& names, const std::vector<ValueId>& values);
+  // Yields what an arm of a branch made of them; the other arm begins as it did.
+  void EndArm(Span at, const std::vector<std::string>& names, const std::vector<ValueId>& before);
   // As `want`, or a report that names `what`.
   Result<ValueId> Convert(const Val& v, const Type& want, const std::vector<std::string>& names,
                           const std::string& what, Span what_at, Span at);
@@ -309,6 +311,8 @@ class Lowerer {
   Result<std::vector<Val>> CallFn(const lang::Expr& e, const lang::CallExpr& x, ItemRef item);
   Result<> CallStatement(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Reduce(const lang::Expr& e, const lang::CallExpr& x, const char* kind);
+  // The one tile of numbers and the axis that `argmax`, `cumsum` and their like take.
+  Result<Val> TileAndAxis(const lang::Expr& e, const lang::CallExpr& x, int64_t* axis);
   Result<Val> ArgReduce(const lang::Expr& e, const lang::CallExpr& x);
   Result<Val> Scan(const lang::Expr& e, const lang::CallExpr& x, const char* kind);
   Result<Val> Select(const lang::Expr& e, const lang::CallExpr& x);

@@ -135,13 +135,7 @@ Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t 
     else
       ok = IfChain(stmt, s, arm + 1).ok();
     zeros_.resize(known);
-    b_.SetSpan(at);
-    b_.Yield(CurrentValues(changed));
-    Pop();
-    for (size_t i = 0; i < changed.size(); ++i) {
-      Local* local = Lookup(changed[i]);
-      local->val = Value(before[i], local->val.at);
-    }
+    EndArm(at, changed, before);
   }
   SetValues(changed, fn_.ops[op].results);
   if (!ok) return DiagSink::Propagate();

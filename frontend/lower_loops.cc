@@ -75,15 +75,20 @@ void Lowerer::Unless(Span at, const std::vector<lang::StmtId>& stmts, size_t fir
     fn_.ops[op].regions.push_back(region);
     Push(region);
     if (side == 0) Statements(stmts, first);
-    b_.SetSpan(at);
-    b_.Yield(CurrentValues(changed));
-    Pop();
-    for (size_t i = 0; i < changed.size(); ++i) {
-      Local* local = Lookup(changed[i]);
-      local->val = Value(before[i], local->val.at);
-    }
+    EndArm(at, changed, before);
   }
   SetValues(changed, fn_.ops[op].results);
+}
+
+void Lowerer::EndArm(Span at, const std::vector<std::string>& names,
+                     const std::vector<ValueId>& before) {
+  b_.SetSpan(at);
+  b_.Yield(CurrentValues(names));
+  Pop();
+  for (size_t i = 0; i < names.size(); ++i) {
+    Local* local = Lookup(names[i]);
+    local->val = Value(before[i], local->val.at);
+  }
 }
 
 std::vector<ValueId> Lowerer::CurrentValues(const std::vector<std::string>& names) {

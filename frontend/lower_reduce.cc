@@ -58,14 +58,20 @@ Result<Val> Lowerer::Reduce(const lang::Expr& e, const lang::CallExpr& x, const 
   return Value(r, e.span);
 }
 
-Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
+Result<Val> Lowerer::TileAndAxis(const lang::Expr& e, const lang::CallExpr& x, int64_t* axis) {
   TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
-  TRY(const Val v, TileOrScalar(args[0]));
+  TRY(Val v, TileOrScalar(args[0]));
   if (ShapeOf(v).empty())
     return Report(kArgKind, e.span,
                   fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
   TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
-  TRY(const int64_t axis, Axis(x, v, e.span));
+  TRY(*axis, Axis(x, v, e.span));
+  return v;
+}
+
+Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
+  int64_t axis = 0;
+  TRY(const Val v, TileAndAxis(e, x, &axis));
   Shape shape = type(v.v).shape;
   std::vector<std::string> dims = facts(v.v).dims;
   shape.erase(shape.begin() + axis);
@@ -78,13 +84,8 @@ Result<Val> Lowerer::ArgReduce(const lang::Expr& e, const lang::CallExpr& x) {
 }
 
 Result<Val> Lowerer::Scan(const lang::Expr& e, const lang::CallExpr& x, const char* kind) {
-  TRY(const std::vector<ExprId> args, Positional(x, 1, 1, "one tile and `axis = i`", {"axis"}));
-  TRY(const Val v, TileOrScalar(args[0]));
-  if (ShapeOf(v).empty())
-    return Report(kArgKind, e.span,
-                  fmt::format("`{}` needs a tile; this is a scalar", x.callee.text));
-  TRY_VOID(WantArithmetic(type(v.v).dtype, x.callee.text.c_str(), v, e.span));
-  TRY(const int64_t axis, Axis(x, v, e.span));
+  int64_t axis = 0;
+  TRY(const Val v, TileAndAxis(e, x, &axis));
   const ValueId r =
       Emit(e.span, OpKind::kScan, {v.v}, type(v.v), {{"kind", std::string(kind)}, {"axis", axis}});
   facts(r).dims = facts(v.v).dims;

@@ -142,7 +142,7 @@ class ScheduleParser {
       role.name = FromWord(words[1].text);
       TRY(const int64_t warps, NumberField(2, "warps", 1, kMostRoles));
       role.warps = static_cast<int>(warps);
-      TRY(role.regs, NumberField(3, "regs", 0, 65536));
+      TRY(role.regs, NumberField(3, "regs", 0, 1 << 16));
       if (static_cast<int64_t>(schedule_.roles.size()) >= kMostRoles)
         return Value(words[1], fmt::format("more than {} roles", kMostRoles));
       schedule_.roles.push_back(std::move(role));

@@ -208,6 +208,18 @@ std::optional<ir::LoopPlan> Together(const CutProgram& c, OpId loop, const ir::L
   return other;
 }
 
+// The order of the loop by its schedule; the report says what of it is not as solved.
+std::optional<ir::LoopPlan> PlanOf(const CutProgram& c, OpId loop,
+                                   const std::map<int, int>& compute, ir::LoopSchedule schedule,
+                                   LoopReport* report, std::string* why) {
+  std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loop, schedule, why);
+  if (!plan) return plan;
+  if (auto other = Together(c, loop, *plan, compute, std::move(schedule), report)) return other;
+  report->notes.insert(report->notes.end(), plan->notes.begin(), plan->notes.end());
+  SettleDepartures(c, loop, compute, *plan, report);
+  return plan;
+}
+
 }  // namespace
 
 void Adopt(const ir::ScheduledResources& made, ProgramSchedule* schedule) {
@@ -268,17 +280,11 @@ bool ApplySchedules(CutProgram& c) {
           &tokens);
     if (c.at_once) KeepProgramOrder(c.fn, loops[i], &schedule);
     std::string why;
-    std::optional<ir::LoopPlan> plan = PlanLoop(c.fn, loops[i], schedule, &why);
+    std::optional<ir::LoopPlan> plan =
+        PlanOf(c, loops[i], *compute, std::move(schedule), &report, &why);
     if (!plan) {
       if (refuse(why)) return false;
       continue;
-    }
-    if (std::optional<ir::LoopPlan> other =
-            Together(c, loops[i], *plan, *compute, schedule, &report)) {
-      plan = std::move(other);
-    } else {
-      report.notes.insert(report.notes.end(), plan->notes.begin(), plan->notes.end());
-      SettleDepartures(c, loops[i], *compute, *plan, &report);
     }
     report.going_on = plan->going_on;
     NoteNumbers(c.fn, &report);

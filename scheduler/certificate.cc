@@ -11,6 +11,7 @@
 #include <map>
 
 #include "scheduler/diagnostics.h"
+#include "scheduler/objective.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/search.h"
 
@@ -26,14 +27,6 @@ constexpr std::pair<Bound::Kind, std::string_view> kBoundNames[] = {
 };
 constexpr std::pair<Proof, std::string_view> kProofNames[] = {
     {Proof::kNone, "none"}, {Proof::kBound, "bound"}, {Proof::kRefuted, "refuted"}};
-constexpr std::pair<int64_t Objective::*, std::string_view> kObjectiveNames[] = {
-    {&Objective::compute_groups, "wide_roles"},
-    {&Objective::warps, "warps"},
-    {&Objective::cross_bytes, "cross_bytes"},
-    {&Objective::waits, "waits"},
-    {&Objective::stages, "stages"},
-    {&Objective::smem_bytes, "smem_bytes"},
-    {&Objective::slack, "slack"}};
 
 constexpr int64_t kMillion = 1'000'000;
 

@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/objective.h"
 #include "scheduler/routes.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {

@@ -10,7 +10,9 @@
 #include "scheduler/as_loop.h"
 #include "scheduler/check.h"
 #include "scheduler/in_turns.h"
+#include "scheduler/objective.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {

@@ -5,7 +5,9 @@
 #include <tuple>
 
 #include "scheduler/modulo.h"
+#include "scheduler/objective.h"
 #include "scheduler/role_guess.h"
+#include "scheduler/to_schedule.h"
 
 namespace tilec::scheduler {
 

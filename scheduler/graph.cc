@@ -54,7 +54,7 @@ class Checker {
           .Place("graph");
     TRY_VOID(InRange("smem of the machine", {}, m.smem_bytes, 0, kMostCost));
     TRY_VOID(InRange("tmem of the machine", {}, m.tmem_columns, 0, kMostCost));
-    TRY_VOID(InRange("regs of the machine", {}, m.max_regs_per_thread, 0, 65536));
+    TRY_VOID(InRange("regs of the machine", {}, m.max_regs_per_thread, 0, 1 << 16));
     TRY_VOID(InRange("registers of the machine", {}, m.registers, 0, kMostCost));
     TRY_VOID(InRange("warps of the machine", {}, m.max_warps, 1, 64));
     return InRange("barrier of the machine", {}, m.barrier_bytes, 0, kMostCost);
@@ -91,7 +91,7 @@ class Checker {
       const std::string of = " of op " + op.name;
       TRY_VOID(InRange("issue" + of, op.at, op.issue, 0, kMostCost));
       TRY_VOID(InRange("latency" + of, op.at, op.latency, 0, kMostCost));
-      TRY_VOID(InRange("regs" + of, op.at, op.regs, 0, 65536));
+      TRY_VOID(InRange("regs" + of, op.at, op.regs, 0, 1 << 16));
       TRY_VOID(InRange("smem" + of, op.at, op.smem_bytes, 0, kMostCost));
       TRY_VOID(InRange("tmem" + of, op.at, op.tmem_columns, 0, kMostCost));
       TRY_VOID(InRange("warps" + of, op.at, op.warps, 1, g_.machine.max_warps));

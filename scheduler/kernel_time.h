@@ -13,55 +13,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
-#include <string>
+#include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ir/count_work.h"
 #include "ir/function.h"
 #include "ir/target.h"
+#include "scheduler/loop_periods.h"
 
 namespace tilec::scheduler {
-
-// One innermost loop: how fast it turns, and what its first and last iterations cost besides.
-struct LoopPeriod {
-  Span at;
-  int64_t cycles = 0;
-  int64_t busy = 0;  // of them the busiest unit works
-  int64_t fill = 0;
-  int64_t hot = 0;    // of them the unit works that the clock depends on
-  int64_t least = 0;  // that a turn of products takes however small its tiles are
-  bool chained = false;  // several warpgroups make products of what comes of others
-  bool hangs = false;    // one warpgroup does: a turn is as long as its chain
-  int64_t in_order = 0;  // of one role that does all in program order and awaits its own copies
-  int64_t units = 0;     // that its busiest unit works, which CTAs side by side share
-};
-
-// Lower bounds of all innermost loops; nullopt: some tile cannot fit registers or shared memory.
-// `warpgroups`, if given: CutWarpgroups, which is found out on the way.
-std::optional<std::vector<LoopPeriod>> BoundPeriods(const ir::Function& fn,
-                                                    const ir::Target& target,
-                                                    double* warpgroups = nullptr);
-
-// How CTAs find what they share: how many of those that share a port are there (0 none, 1 all),
-// and how often they need it, of as often as the machine's costs say.
-struct Sharing {
-  double beside = 0, times = 1;
-  auto operator<=>(const Sharing&) const = default;
-};
-Sharing SharingOf(const ir::Target& target, int64_t ctas, double times);
-// `target` as they find it. `out` is a copy of it, whose costs become so.
-void ShareCosts(const ir::Target& target, const Sharing& sharing, ir::Target* out);
-ir::Target SharedBy(const ir::Target& target, const Sharing& sharing);
-inline ir::Target SharedBy(const ir::Target& target, int64_t ctas, double times) {
-  return SharedBy(target, SharingOf(target, ctas, times));
-}
-
-// Multiprocessors that clusters of so many CTAs run on at a time.
-int64_t SmsOfClusters(const ir::Target& target, int64_t ctas);
-
-// Of a role that has all rows of the tiles of `fn`.
-double CutWarpgroups(const ir::Function& fn, const ir::Target& target);
 
 struct LaunchShape {
   int64_t ctas = 0;  // 0: one per instance of the grid
@@ -75,6 +36,9 @@ struct LaunchShape {
   bool awaits = false;    // each turn waits for its own copies: other CTAs alone cover them
   bool in_order = false;  // one role does all in program order (scheduler/one_role.h)
 };
+
+// What is known of a launch before its program is lowered; none: the least.
+using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
 
 struct KernelTime {
   double ms = 0;

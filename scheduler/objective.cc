@@ -10,6 +10,7 @@
 
 #include "scheduler/first_answer.h"
 #include "scheduler/least_stages.h"
+#include "scheduler/objective.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {

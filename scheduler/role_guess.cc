@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "ir/event_graph.h"
+#include "scheduler/objective.h"
 #include "scheduler/role_sets.h"
 #include "scheduler/routes.h"
 

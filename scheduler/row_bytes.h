@@ -18,6 +18,7 @@ double FarBytes(const ir::WorkCount& work, const ir::Target& target, int64_t tog
 
 // Bytes of memory that take as long as what passes an SM's first cache where threads bring rows,
 // weights of each row as well; 0: an engine does. `far`: of them come from memory or go there.
-double NearBytes(const ir::Function& fn, const ir::WorkCount& work, double far);
+double NearBytes(const ir::Function& fn, const ir::TargetModel& model, const ir::WorkCount& work,
+                 double far);
 
 }  // namespace tilec::scheduler

@@ -1,11 +1,13 @@
 // The searches over initiation intervals and role offers, shared by Solve, FeasibleAt, TopSolutions
 // and the re-check of certificates. Internal to this folder.
 //
+// search.cc: a period, which all offers are asked about, and why it is refuted. search_ask.cc: who
+// answers a question about one offer, and with what it may spend.
+//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,56 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/model.h"
+#include "scheduler/offers.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/session.h"
 #include "scheduler/settled.h"
-#include "scheduler/solver.h"
 
 namespace tilec::scheduler {
-
-// One initiation interval and one offer of roles: formulas, the solver that has read them, and all
-// cuts found so far.
-class Session {
- public:
-  Session(const Graph& graph, int64_t ii, const RoleOffer& offer, const SolveOptions& options)
-      : model(graph, ii, offer, options) {}
-
-  struct Outcome {
-    Answer answer = Answer::kUnknown;
-    Placement placement;    // kSat
-    std::vector<Lit> core;  // kUnsat: guards and extras used
-  };
-  // All laws and `extra`; solutions that overflow a capacity are cut off until none does.
-  Outcome Query(const std::vector<Lit>& extra, int64_t resource_limit);
-  // The same with these guards only.
-  Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
-
-  int64_t resources() const { return solver_ ? solver_->resources() : 0; }
-
-  Model model;
-  bool narrowed = false;             // clauses were added that are no laws of the graph
-  std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
-
- private:
-  std::optional<Solver> solver_;  // from the first question on: most of what a session costs
-};
-
-// "2 compute roles of 4 warps and 1 of 1"
-std::string RolesText(const RoleOffer& offer);
-
-// The roles worth offering. Largest(): offers that contain every legal one; refuting all of them
-// refutes the graph. Ascending(): all offers, fewest wide roles first, then fewest warps.
-class Offers {
- public:
-  Offers(const Graph& graph, const SolveOptions& options);
-  const std::vector<RoleOffer>& Largest() const { return largest_; }
-  const std::vector<RoleOffer>& Ascending() const { return ascending_; }
-  static int Warps(const RoleOffer& offer, int load_warps);
-  static int WideRoles(const RoleOffer& offer);
-
- private:
-  std::vector<RoleOffer> largest_, ascending_;
-};
 
 class Search {
  public:
@@ -170,31 +128,5 @@ class Search {
   int unplaced_ = 0;                     // periods that settled roles left open
   int64_t last_limit_;                   // of a question that stays open without the solver
 };
-
-// The best schedule at one II by the lexicographic objective, starting from any.
-struct Optimum {
-  Search::Found found;
-  Objective objective;
-  bool proved = false;
-};
-Optimum Optimize(Search& search, const Search::Found& start, int64_t ii);
-// Lowers the criteria but the roles one after the other, within the session's offer and II. `last`:
-// nothing else is asked of the session, so what sums answer need not be.
-void Improve(Search& search, Session& session, Optimum* best, bool last);
-// Where the descent ran out of budget: each op's period anew, at its role and slot. Taken only if
-// the objective is better and Check finds no law broken.
-void Compact(const Graph& graph, const SolveOptions& options, Optimum* best);
-// Raises the slack of a schedule whose other criteria stay as good, at its II.
-void MaximizeSlack(Search& search, Optimum* best);
-int64_t SlackOf(const Graph& graph, const Search::Found& found);
-// Literals that hold every component but the roles at these values or better.
-std::vector<Lit> ObjectiveBounds(Session& session, const Graph& graph, const Objective& objective);
-Objective ObjectiveOf(const Graph& graph, const SolveOptions& options, const Search::Found& found);
-
-// Placement → schedule: names, quotas, channels, order edges.
-ir::Schedule ToSchedule(const Graph& graph, const SolveOptions& options,
-                        const Search::Found& found);
-// And back. Every op of the graph has its place in the schedule.
-Search::Found FoundOf(const Graph& graph, const ir::Schedule& schedule);
 
 }  // namespace tilec::scheduler

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/objective.h"
 #include "scheduler/routes.h"
 #include "scheduler/settled_dive.h"
 #include "support/expr.h"
@@ -191,23 +192,24 @@ bool SettledApplies(const Graph& graph, const SolveOptions& options) {
          options.modulo_scheduling && !options.fixed_stages;
 }
 
-SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOptions& options,
-                        const RoleOffer& offer, const SettledQuestion& question, int64_t* work,
-                        bool only_refute) {
+SettledReply AskSettled(const SettledProblem& problem, const SettledQuestion& question,
+                        int64_t* work, bool only_refute) {
   SettledReply reply;
-  const auto divisions = Divisions(graph, ties, offer);
+  const RoleOffer& offer = problem.offer;
+  const auto divisions = Divisions(problem.graph, problem.ties, offer);
   if (!divisions) return reply;
   reply.answer = Answer::kUnsat;
   reply.asked = true;
   for (const std::vector<int>& group : *divisions) {
     if (question.cross_bytes || question.waits) {
-      const Objective o = ObjectiveOf(
-          graph, options, {{std::vector<int64_t>(group.size(), 0), group}, offer, question.ii});
+      const Objective o =
+          ObjectiveOf(problem.graph, problem.options,
+                      {{std::vector<int64_t>(group.size(), 0), group}, offer, question.ii});
       if (o.cross_bytes > question.cross_bytes.value_or(o.cross_bytes) ||
           o.waits > question.waits.value_or(o.waits))
         continue;
     }
-    SettledReply one = Dive(graph, options, offer, group, question, work, only_refute).Run();
+    SettledReply one = Dive(problem, group, question, work, only_refute).Run();
     one.asked = true;
     if (one.answer == Answer::kSat) return one;
     if (one.answer == Answer::kUnknown) reply.answer = Answer::kUnknown;
@@ -221,7 +223,7 @@ SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const
   const auto within = [&](const SettledQuestion& question, int64_t most) {
     int64_t share = std::min(most, *work);
     *work -= share;
-    SettledReply reply = AskSettled(graph, graph, options, offer, question, &share);
+    SettledReply reply = AskSettled({graph, graph, options, offer}, question, &share);
     *work += std::max<int64_t>(share, 0);
     return reply;
   };

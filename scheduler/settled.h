@@ -27,6 +27,14 @@
 
 namespace tilec::scheduler {
 
+// What is asked about: a graph and the roles on offer.
+struct SettledProblem {
+  const Graph& graph;
+  const Graph& ties;  // says which ops share a role; `graph` but where laws are left out one by one
+  const SolveOptions& options;
+  const RoleOffer& offer;
+};
+
 struct SettledQuestion {
   int64_t ii = 0;
   std::optional<int64_t> cross_bytes, waits, stages, smem_bytes;  // at most
@@ -42,13 +50,11 @@ struct SettledReply {
 // Graphs and options whose laws this search knows.
 bool SettledApplies(const Graph& graph, const SolveOptions& options);
 
-// Of all divisions into the roles of the offer, where they are few. `ties`: the graph that says
-// which ops share a role; `graph` itself but where laws are left out one by one. `only_refute`:
-// kSat says no more than that turns rule nothing out. `work`: what is left, in decisions by the
-// square of the number of ops, and less afterwards.
-SettledReply AskSettled(const Graph& graph, const Graph& ties, const SolveOptions& options,
-                        const RoleOffer& offer, const SettledQuestion& question, int64_t* work,
-                        bool only_refute = false);
+// Of all divisions into the roles of the offer, where they are few. `only_refute`: kSat says no
+// more than that turns rule nothing out. `work`: what is left, in decisions by the square of the
+// number of ops, and less afterwards.
+SettledReply AskSettled(const SettledProblem& problem, const SettledQuestion& question,
+                        int64_t* work, bool only_refute = false);
 
 // Any schedule with this period. A refutation rests on dependences, units, issue and roles alone.
 // `unplaced`: periods that were asked for in vain before; each halves what this one may take.

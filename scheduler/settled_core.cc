@@ -81,7 +81,7 @@ class Minimizer {
     });
     SettledQuestion question{ii_, {}, {}, {}, {}, {}};
     int64_t work = kCoreWork;
-    return AskSettled(timed, ties, options_, offer_, question, &work, true).answer ==
+    return AskSettled({timed, ties, options_, offer_}, question, &work, true).answer ==
            Answer::kUnsat;
   }
 

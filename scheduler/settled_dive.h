@@ -21,17 +21,16 @@ namespace tilec::scheduler {
 
 class Dive {
  public:
-  Dive(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-       const std::vector<int>& group, const SettledQuestion& question, int64_t* work,
-       bool only_refute)
-      : g_(graph),
-        options_(options),
-        offer_(offer),
+  Dive(const SettledProblem& problem, const std::vector<int>& group,
+       const SettledQuestion& question, int64_t* work, bool only_refute)
+      : g_(problem.graph),
+        options_(problem.options),
+        offer_(problem.offer),
         group_(group),
         q_(question),
         ii_(question.ii),
         inverse_(1.0 / static_cast<double>(question.ii)),
-        n_(static_cast<int>(graph.ops.size())),
+        n_(static_cast<int>(problem.graph.ops.size())),
         only_refute_(only_refute),
         work_(work),
         left_(std::min(kMostDives, *work) / Price()) {}

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "scheduler/modulo.h"
+#include "scheduler/objective.h"
 #include "scheduler/settled_dive.h"
+#include "scheduler/to_schedule.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "scheduler/objective.h"
 #include "scheduler/search.h"
 
 namespace tilec::scheduler {

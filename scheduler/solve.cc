@@ -7,10 +7,12 @@
 
 #include "scheduler/diagnostics.h"
 #include "scheduler/first_answer.h"
+#include "scheduler/objective.h"
 #include "scheduler/prove.h"
 #include "scheduler/role_guess.h"
 #include "scheduler/routes.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 
 namespace tilec::scheduler {
 

@@ -12,12 +12,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
 
 #include "ir/count_work.h"
 #include "ir/function.h"
-#include "ir/isa.h"
 #include "ir/target.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
@@ -39,8 +38,7 @@ struct SplitChoice {
   double whole_flops = 0;       // of products, with edges as whole tiles
 };
 
-// What is known of a launch before its program is lowered; none: the least.
-using ShapeOf = std::function<LaunchShape(const ir::Function&, const ir::WorkCount&)>;
+class KeptForms;  // split_forms.h
 
 // What can become of a function and what of that does not depend on sizes, kept: another size asks
 // for a small part of the time. Thread-safe.
@@ -54,31 +52,14 @@ class Forms {
   const ir::Function& fn() const;
   // With a tile's turns dealt out to so many CTAs; null: they cannot be.
   const ir::Function* InParts(int64_t ctas);
-  // As ChooseSplit. `one_role`: may one role do all?
+  // `names`: values of its dims and integer scalars. `row_starts`: of scheduler/copy_lines.h;
+  // clusters are weighed only where rows begin amid lines. `most`: CTAs for each tile. `one_role`:
+  // may one role do all?
   SplitChoice Choose(const Bindings& names, const RowStarts& row_starts, int64_t most,
                      const ShapeOf& shape_of, bool one_role = false);
 
  private:
-  class Kept;
-  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<KeptForms> kept_;
 };
-
-// `fn`: cleaned up, at the tile level. `names`: values of its dims and integer scalars.
-// `row_starts`: of scheduler/copy_lines.h; clusters are weighed only where rows begin amid lines.
-// `most`: CTAs for each tile.
-SplitChoice ChooseSplit(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                        const RowStarts& row_starts, int64_t most = ir::isa::kPortableClusterCtas,
-                        const ShapeOf& shape_of = {}, std::optional<ir::Function> loops = {});
-
-// What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
-double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                   const RowStarts& row_starts, int64_t parts);
-// The same of parts that are no cluster.
-double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-                 const RowStarts& row_starts, int64_t parts);
-// The same where one role does all in program order; nothing: it cannot tell.
-std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
-                                      const Bindings& names, const RowStarts& row_starts,
-                                      int64_t parts);
 
 }  // namespace tilec::scheduler

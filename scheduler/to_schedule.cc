@@ -8,6 +8,7 @@
 
 #include "ir/isa.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 
 namespace tilec::scheduler {
 

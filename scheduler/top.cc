@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "scheduler/objective.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 
 namespace tilec::scheduler {
 

@@ -20,9 +20,11 @@
 #include <set>
 
 #include "scheduler/diagnostics.h"
+#include "scheduler/objective.h"
 #include "scheduler/prove.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 
 namespace tilec::scheduler {
 
@@ -107,15 +109,7 @@ class Verifier {
     found_ = FoundOf(graph_, schedule_);
     Objective seen = ObjectiveOf(graph_, {}, found_);
     seen.slack = SlackOf(graph_, found_);
-    const std::pair<int64_t Objective::*, const char*> fields[] = {
-        {&Objective::compute_groups, "wide_roles"},
-        {&Objective::warps, "warps"},
-        {&Objective::cross_bytes, "cross_bytes"},
-        {&Objective::waits, "waits"},
-        {&Objective::stages, "stages"},
-        {&Objective::smem_bytes, "smem_bytes"},
-        {&Objective::slack, "slack"}};
-    for (const auto& [field, name] : fields)
+    for (const auto& [field, name] : kObjectiveNames)
       if (seen.*field != c_.objective.*field)
         return fmt::format("the schedule's {} is {}, not {}", name, seen.*field,
                            c_.objective.*field);

@@ -33,9 +33,6 @@ struct NumberException {
 const std::vector<NumberException> kMayHaveNumbers = {
     {"ir/isa.h", "255", "the ISA's most registers of a thread"},
     {"ir/target_facts.def", "255", "the range of a key: the ISA's most registers of a thread"},
-    {"ir/target_facts.def", "65536", "the range of a key"},
-    {"ir/schedule.cc", "65536", "the range of a field of a text"},
-    {"scheduler/graph.cc", "65536", "the range of a field of a text"},
     {"scheduler/graph.h", "232448",
      "a graph as text may leave its machine out (docs/scheduler.md)"},
     {"scheduler/graph.h", "240", "the same"},
@@ -81,13 +78,7 @@ const std::vector<std::string_view> kMachines = {"H100", "H200", "GH200", "B200"
 struct ConstantException {
   std::string_view path, name, why;
 };
-const std::vector<ConstantException> kMeasuredInCode = {
-    {"ir/lower/row_runs.cc", "kWordBytes",
-     "the width of a register: what was measured is that it pays"},
-    {"ir/lower/row_pressure.cc", "kNearly", "the assembler's, whose habits are not a machine's"},
-    {"scheduler/kernel_time.cc", "kAmongOthers",
-     "the machine file has the cycles that it multiplies; seen on one machine: to go there"},
-};
+const std::vector<ConstantException> kMeasuredInCode = {};
 
 // `constexpr int64_t kName = 12;` → kName, if a number stands in its value.
 std::string ConstantOf(const std::string& code) {
@@ -157,17 +148,12 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"api/refine.cc", "kSilentSeconds", "until a person is told what takes so long"},
     {"api/tune.cc", "kAsGood", "of two candidates the earlier one: of the search, not of a time"},
     {"api/tune.cc", "kWaste", "the step in which candidates are compared for what they do in vain"},
-    {"api/tune.cc", "kThroughRegisters", "how far down the order is looked, where bounds say less"},
     {"api/tune_word.h", "kTuneSeconds", "of the seconds that measuring may take"},
     {"ir/count_work.cc", "kOnce", "tiles over an edge: a count, not a time"},
     {"ir/target_toml.cc", "kMostTomlCost", "the range of a key"},
     {"ir/warp_check/rate.cc", "kTensorRows",
      "the ISA's: rows and bytes of K of a product's instruction"},
     {"scheduler/apply_schedules.cc", "kSlack", "of II: of a question about a schedule, not a time"},
-    {"scheduler/kernel_time.cc", "kAmongOthers",
-     "of cycles that the machine file has; seen on one machine: to go there"},
-    {"scheduler/row_bytes.cc", "kOthers", "of any cache: what else lies there"},
-    {"scheduler/row_bytes.cc", "kNearer", "rates of caches seen on one machine: to go to its file"},
     {"scheduler/modulo.cc", "kTight",
      "of a heuristic that finds an order: what it finds is judged"},
 };

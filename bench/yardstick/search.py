@@ -11,6 +11,8 @@ import concurrent.futures
 import itertools
 import os
 
+from variants import Variant
+
 AGAIN = 3  # of the best
 
 
@@ -46,7 +48,6 @@ def _quick(torch, call, ms=3.0):
 
 def search(bench, case, sets, points, rows_of):
     """[(ms, settings)] best first, how many failed, and rows of the best in turns with ours."""
-    from __main__ import Variant
     built, failed = [], 0
 
     def build(point):

@@ -289,13 +289,11 @@ int64_t CtasPerSm(const Function& fn, const Target& target, OpId role, bool chun
   const int64_t registers = RowRegisters(fn, target, role, chunks);
   if (registers == 0) return 0;
   // A large CTA that is alone is told nothing (kLargeCta). Where two have nearly
-  // what is estimated, they are told: the assembler takes it for loads (rmsnorm of 16384 columns on
-  // an H200: 62 registers in place of 52, 66.8 us and 67.1).
-  constexpr int64_t kNearly = 8;
+  // what is estimated, they are told: the assembler takes it for loads.
   const int64_t threads = isa::kWarpThreads * fn.launch.warps;
   const int64_t ctas = target.CtasPerSm(threads, registers, fn.launch.smem_bytes);
   if (ctas > 1 || threads < kLargeCta) return ctas;
-  return target.CtasPerSm(threads, registers - kNearly, fn.launch.smem_bytes);
+  return target.CtasPerSm(threads, registers - target.registers.row_nearly, fn.launch.smem_bytes);
 }
 
 }  // namespace tilec::ir

@@ -17,9 +17,6 @@ namespace {
 constexpr int64_t kLeastBytes = 1024;  // of a run: less is no more than a request or two of a warp
 constexpr int64_t kWideBytes = 8;      // of a direct access that is as good
 constexpr int64_t kMostElements = 32;  // of a row in one thread
-// Elements that lanes access side by side as fast as vectors that are shifted (H200, softmax of
-// f32: 5517 columns 93.6 us so and 96.7 shifted, 50257 673 and 702).
-constexpr int64_t kWordBytes = 4;
 }  // namespace
 
 namespace {
@@ -59,7 +56,7 @@ bool MayShift(const Function& fn, const Op& op, RunLimits limits) {
                 run->columns * ByteSize(dtype) % kAccessBytes != 0))
     return false;
   if (!store && fn.param(op.operands[0])->direction != Direction::kIn) return false;
-  if (ByteSize(dtype) >= kWordBytes && !BeginsAligned(fn, op)) return false;
+  if (ByteSize(dtype) >= limits.side_by_side && !BeginsAligned(fn, op)) return false;
   return AccessLimit(fn, op) * ByteSize(dtype) < kWideBytes && IsPlain(fn, op);
 }
 

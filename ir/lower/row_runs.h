@@ -20,11 +20,14 @@
 
 namespace tilec::ir {
 
-// How many bytes one may have, on a machine: of any, and of one row that a CTA has as a whole.
+// How many bytes one may have, on a machine: of any, and of one row that a CTA has as a whole. And
+// from how many on an element is accessed by itself where vectors would have to be shifted.
 struct RunLimits {
   explicit RunLimits(const Target& target)
-      : any(target.lowering.run_bytes), whole_row(target.lowering.row_run_bytes) {}
-  int64_t any, whole_row;
+      : any(target.lowering.run_bytes),
+        whole_row(target.lowering.row_run_bytes),
+        side_by_side(target.lowering.side_by_side_bytes) {}
+  int64_t any, whole_row, side_by_side;
 };
 
 // May the load or store (of the tile level) go as a run? Not beside products; in loops one row at a
@@ -34,7 +37,7 @@ bool MayRun(const Function& fn, OpId id, RunLimits limits);
 // Does it pay, if the tile is laid out so and `vector` elements can be accessed together?
 bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vector);
 // May vectors of it be made of aligned ones, wherever its row begins (`shifted` of gload, gstore)?
-// One row or a piece of one, of whatever alignment (elements of 4 bytes: from a multiple of 16 on),
+// One row or a piece of one, of whatever alignment (large elements: from a multiple of 16 on),
 // where plain accesses would have less than 8 bytes; loads of what is only read; stores of 1 KB
 // and no more than a run may have; not beside products.
 bool MayShift(const Function& fn, const Op& op, RunLimits limits);

@@ -110,17 +110,20 @@ struct AsRoles {
   bool brings = false;  // threads of the load role were to bring tiles
 };
 
+Result<Function> ObeyAs(const Function& fn, const Target& target, const SequentialOptions& options,
+                        AsRoles* as, DiagSink& diags, ProgramPlan* made) {
+  ProgramPlan plan;
+  TRY(Function out, ObeyPlan(fn, target, options, &plan, diags));
+  as->specialized = plan.specialized;
+  if (made) *made = std::move(plan);
+  return out;
+}
+
 Result<Function> SpecializeTo(const Function& fn, const Target& target,
                               const SequentialOptions& options, AsRoles* as, DiagSink& diags,
                               ProgramPlan* made) {
   *as = {};
-  if (options.plan) {
-    ProgramPlan plan;
-    TRY(Function out, ObeyPlan(fn, target, options, &plan, diags));
-    as->specialized = plan.specialized;
-    if (made) *made = std::move(plan);
-    return out;
-  }
+  if (options.plan) return ObeyAs(fn, target, options, as, diags, made);
   using Staging = SequentialOptions::Staging;
   SequentialOptions with = options;
   // Tensor memory is loaded a slice at a time: whole rows of a tile would only fill registers.

@@ -4,11 +4,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/passes/rewrite.h"
 
 namespace tilec::ir {
+
+// Can the value be had for another position of the loop? Either it is the same, or scalars make it
+// of the position. `moves`: it is not the same.
+inline bool CanFollow(const Function& fn, ValueId v, BlockId body, bool* moves) {
+  if (BlockOf(fn, v) != body) return true;
+  if (v == fn.blocks[body].args[0]) return *moves = true;
+  const Op* def = fn.def(v);
+  if (!def || !def->regions.empty() || !fn.type(v).is_scalar()) return false;
+  if (def->kind != OpKind::kConstant && !Info(def->kind).elementwise()) return false;
+  return std::all_of(def->operands.begin(), def->operands.end(),
+                     [&](ValueId operand) { return CanFollow(fn, operand, body, moves); });
+}
 
 // `v` and what of `body` it is made of, for the position in `map`, at the end of b's block.
 inline ValueId CloneChain(Builder& b, Function& fn, ValueId v, BlockId body, ValueMap& map) {

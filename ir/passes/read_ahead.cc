@@ -77,18 +77,6 @@ class Ahead {
  private:
   BlockId Body(OpId loop) const { return fn_.ops[loop].regions[0]; }
 
-  // Can the value be had for another position of the loop? Either it is the same, or scalars make
-  // it of the position. `moves`: it is not the same.
-  bool Follows(ValueId v, BlockId body, bool* moves) const {
-    if (BlockOf(fn_, v) != body) return true;
-    if (v == fn_.blocks[body].args[0]) return *moves = true;
-    const Op* def = fn_.def(v);
-    if (!def || !def->regions.empty() || !fn_.type(v).is_scalar()) return false;
-    if (def->kind != OpKind::kConstant && !Info(def->kind).elementwise()) return false;
-    return std::all_of(def->operands.begin(), def->operands.end(),
-                       [&](ValueId operand) { return Follows(operand, body, moves); });
-  }
-
   std::vector<OpId> LoadsOf(BlockId body) const {
     std::vector<OpId> loads;
     for (OpId id : fn_.blocks[body].ops) {
@@ -101,7 +89,7 @@ class Ahead {
       bool moves = false;
       const bool follows =
           std::all_of(op.operands.begin(), op.operands.end(),
-                      [&](ValueId operand) { return Follows(operand, body, &moves); });
+                      [&](ValueId operand) { return CanFollow(fn_, operand, body, &moves); });
       if (follows && moves) loads.push_back(id);
     }
     return loads;

@@ -37,17 +37,6 @@ class FactorsAhead {
   }
 
  private:
-  // Can scalars make the value for another position of the loop? `moves`: it is not the same there.
-  bool Follows(ValueId v, BlockId body, bool* moves) const {
-    if (v == fn_.blocks[body].args[0]) return *moves = true;
-    if (BlockOf(fn_, v) != body) return true;
-    const Op* def = fn_.def(v);
-    if (!def || !def->regions.empty() || !fn_.type(v).is_scalar()) return false;
-    if (def->kind != OpKind::kConstant && !Info(def->kind).elementwise()) return false;
-    return std::all_of(def->operands.begin(), def->operands.end(),
-                       [&](ValueId operand) { return Follows(operand, body, moves); });
-  }
-
   std::vector<OpId> LoadsOf(BlockId body) const {
     std::vector<OpId> loads;
     bool products = false;
@@ -60,7 +49,7 @@ class FactorsAhead {
       bool moves = false;
       const bool follows =
           std::all_of(op.operands.begin() + 1, op.operands.end(),
-                      [&](ValueId operand) { return Follows(operand, body, &moves); });
+                      [&](ValueId operand) { return CanFollow(fn_, operand, body, &moves); });
       if (follows && moves) loads.push_back(id);
     }
     return products ? loads : std::vector<OpId>();

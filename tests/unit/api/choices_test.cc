@@ -9,6 +9,7 @@
 
 #include "api/split.h"
 #include "api/tune.h"
+#include "scheduler/form_times.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {

@@ -17,7 +17,7 @@
 #include "api/machine.h"
 #include "api/split.h"
 #include "ir/passes/pack_rows.h"
-#include "scheduler/split_choice.h"
+#include "scheduler/form_times.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {

@@ -18,6 +18,8 @@
 #include "api/split.h"
 #include "ir/count_work.h"
 #include "ir/passes/pack_rows.h"
+#include "scheduler/form_times.h"
+#include "scheduler/loop_periods.h"
 #include "scheduler/one_role.h"
 #include "scheduler/split_choice.h"
 #include "tests/unit/api/loaded.h"

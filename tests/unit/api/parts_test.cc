@@ -18,6 +18,7 @@
 #include "api/machine.h"
 #include "api/split.h"
 #include "scheduler/copy_lines.h"
+#include "scheduler/form_times.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/check.h"
+#include "scheduler/to_schedule.h"
 #include "tests/unit/scheduler/corpus.h"
 #include "tests/unit/scheduler/exhaustive.h"
 #include "tests/unit/scheduler/test_graphs.h"

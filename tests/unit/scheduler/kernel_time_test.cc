@@ -1,7 +1,7 @@
 // What the model of whole kernels takes units for that SMs share.
 //
 // SPDX-License-Identifier: Apache-2.0
-#include "scheduler/kernel_time.h"
+#include "scheduler/sms_shared.h"
 
 #include <gtest/gtest.h>
 

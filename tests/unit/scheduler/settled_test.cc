@@ -13,6 +13,7 @@
 #include "scheduler/check.h"
 #include "scheduler/in_time.h"
 #include "scheduler/search.h"
+#include "scheduler/to_schedule.h"
 #include "tests/unit/scheduler/exhaustive.h"
 #include "tests/unit/scheduler/test_graphs.h"
 
@@ -68,7 +69,7 @@ TEST(Settled, NothingIsBetterThanTheBest) {
     for (const RoleOffer& offer : search.offers().Ascending()) {
       const auto ask = [&](const SettledQuestion& question) {
         int64_t work = kPlenty;
-        return AskSettled(graph, graph, {}, offer, question, &work).answer;
+        return AskSettled({graph, graph, {}, offer}, question, &work).answer;
       };
       if (Offers::WideRoles(offer) != best->compute_groups ||
           Offers::Warps(offer, LoadWarps(graph)) != best->warps)

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/form_times.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "ir/isa.h"
+#include "scheduler/one_role.h"
+#include "scheduler/sms_shared.h"
+
+namespace tilec::scheduler {
+
+std::optional<KernelTime> FormTimes::TimeOf(KernelForm& form, double share, int64_t cluster,
+                                            bool stays, int64_t one_role) {
+  const ir::WorkCount& work = WorkOf(form);
+  whole_flops = work.whole_flops;
+  if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
+    again_ms = 1e-6 * work.again_bytes / gbs;
+  if (work.instances == 0) return std::nullopt;
+  const Sharing sharing =
+      SharingOf(target_, work.instances, asked_.Times(work.instances, target_) * share);
+  const KernelForm::Periods& periods = form.PeriodsAt(sharing, target_, &shared_);
+  if (!periods) return std::nullopt;
+  LaunchShape shape = shape_of_ ? shape_of_(form.fn, work) : LaunchShape();
+  shape.in_order = one_role > 0;
+  if (shape.in_order) shape.per_sm = one_role;
+  shape.cluster = cluster;
+  shape.share = share;
+  shape.lines = asked_.lines;
+  shape.written = asked_.written;
+  shape.leaves = asked_.leaves;
+  shape.warpgroups = form.Warpgroups(target_);
+  if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
+  return EstimateTime(form.fn, target_, work, *periods, shape);
+}
+
+std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluster,
+                                            int64_t one_role) {
+  std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster, false, one_role);
+  const double flops = whole_flops;
+  const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+  whole_flops = flops;
+  if (!time || !whole) return std::nullopt;
+  time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);
+  return time;
+}
+
+bool FormTimes::Hangs(KernelForm& form) const {
+  const int64_t products =
+      std::count_if(form.fn.ops.begin(), form.fn.ops.end(),
+                    [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
+  if (products < 2 || form.Warpgroups(target_) != 1) return false;
+  const auto periods = BoundPeriods(form.fn, target_);
+  return periods && !periods->empty() &&
+         std::all_of(periods->begin(), periods->end(),
+                     [](const LoopPeriod& period) { return period.hangs; });
+}
+
+std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {
+  const ir::WorkCount& work = WorkOf(form);
+  const KernelForm::Periods& periods = form.AnyPeriods(target_, &shared_);
+  if (!periods) return std::nullopt;
+  const auto margin = [&](int64_t beside) {
+    return scheduler::MarginOfOneRole(form.fn, target_, work, *periods, beside);
+  };
+  constexpr int64_t kAnyNumber = 1 << 16;  // of CTAs on an SM: whether it hangs on how many
+  return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
+}
+
+const ir::WorkCount& FormTimes::WorkOf(const KernelForm& form) {
+  const auto [at, fresh] = works_.try_emplace(&form);
+  if (fresh) at->second = ir::CountWork(form.fn, names_, target_, {.edges = false});
+  return at->second;
+}
+
+namespace {
+
+std::optional<KernelTime> TimeOfParts(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts, int64_t one_role) {
+  const ShapeOf none;
+  FormTimes model(fn, target, names, row_starts, none);
+  constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
+  if (parts > kCluster) {
+    if (const DividedPtr divided = DivideForm(fn, parts / kCluster, kCluster, target))
+      return model.TimeOf(*divided, kCluster, one_role);
+  } else if (const FormPtr form =
+                 parts > 1 ? SplitForm(fn, parts, target) : std::make_unique<KernelForm>(fn)) {
+    return model.TimeOf(*form, 1, parts, false, one_role);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                   const RowStarts& row_starts, int64_t parts) {
+  const std::optional<KernelTime> time = TimeOfParts(fn, target, names, row_starts, parts, 0);
+  return time ? time->ms : 0;
+}
+
+double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                 const RowStarts& row_starts, int64_t parts) {
+  const ShapeOf none;
+  FormTimes model(fn, target, names, row_starts, none);
+  const DividedPtr divided = DivideForm(fn, parts, 1, target);
+  const auto time = divided ? model.TimeOf(*divided, 1) : std::nullopt;
+  return time ? time->ms : 0;
+}
+
+std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts) {
+  return TimeOfParts(fn, target, names, row_starts, parts, CtasOfOneRole(fn, target));
+}
+
+}  // namespace tilec::scheduler

@@ -1,0 +1,64 @@
+// What the model of whole kernels (kernel_time.h) says of the forms of a kernel (split_forms.h),
+// for the sizes of one question.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "ir/count_work.h"
+#include "ir/function.h"
+#include "ir/target.h"
+#include "scheduler/copy_lines.h"
+#include "scheduler/kernel_time.h"
+#include "scheduler/split_forms.h"
+
+namespace tilec::scheduler {
+
+class FormTimes {
+ public:
+  FormTimes(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+            const RowStarts& row_starts, const ShapeOf& shape_of)
+      : target_(target),
+        names_(names),
+        shape_of_(shape_of),
+        asked_(AskedByCopies(fn, target, row_starts, names)) {}
+
+  // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
+  // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  std::optional<KernelTime> TimeOf(KernelForm& form, double share, int64_t cluster,
+                                   bool stays = false, int64_t one_role = 0);
+  std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, int64_t one_role = 0);
+  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
+  bool Hangs(KernelForm& form) const;
+  // Of one_role.h.
+  std::optional<double> MarginOfOneRole(KernelForm& form);
+  int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
+  double whole_flops = 0, again_ms = 0;  // of what was asked last
+
+ private:
+  // Counted once: a form is looked at as it stays, once and by one role.
+  const ir::WorkCount& WorkOf(const KernelForm& form);
+
+  const ir::Target& target_;
+  const Bindings& names_;
+  const ShapeOf& shape_of_;
+  const Asked asked_;
+  std::optional<ir::Target> shared_;  // costs of what was looked at last
+  std::map<const KernelForm*, ir::WorkCount> works_;
+};
+
+// What the model says of `parts` CTAs for each tile, ms; 0: it cannot tell.
+double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                   const RowStarts& row_starts, int64_t parts);
+// The same of parts that are no cluster.
+double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
+                 const RowStarts& row_starts, int64_t parts);
+// The same where one role does all in program order; nothing: it cannot tell.
+std::optional<KernelTime> TimeInOrder(const ir::Function& fn, const ir::Target& target,
+                                      const Bindings& names, const RowStarts& row_starts,
+                                      int64_t parts);
+
+}  // namespace tilec::scheduler

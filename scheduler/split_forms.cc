@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/split_forms.h"
+
+#include "ir/clean_up.h"
+#include "ir/passes/cluster_tiles.h"
+#include "ir/passes/pack_rows.h"
+#include "ir/passes/persist_tiles.h"
+#include "ir/passes/split_reductions.h"
+#include "scheduler/one_role.h"
+#include "support/check.h"
+
+namespace tilec::scheduler {
+
+namespace {
+
+FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitLoopsOfRows(loops, ctas, target)) return nullptr;  // an obstacle
+  return std::make_unique<KernelForm>(std::move(loops));
+}
+
+// With CTAs that have no tile, where its grid is none of clusters.
+FormPtr Cluster(ir::Function fn, int64_t ctas) {
+  CHECK(!ir::ClusterTiles(fn, ctas), "it asks for less by that");
+  return std::make_unique<KernelForm>(std::move(fn));
+}
+
+}  // namespace
+
+const KernelForm::Periods& KernelForm::PeriodsAt(const Sharing& sharing, const ir::Target& target,
+                                                 std::optional<ir::Target>* shared) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto known = periods.find(sharing);
+  if (known == periods.end()) {
+    if (!*shared) *shared = target;
+    ShareCosts(target, sharing, &**shared);
+    double found = 0;
+    known = periods.emplace(sharing, BoundPeriods(fn, **shared, &found)).first;
+    if (found > 0) warpgroups = found;
+  }
+  return known->second;
+}
+
+const KernelForm::Periods& KernelForm::AnyPeriods(const ir::Target& target,
+                                                  std::optional<ir::Target>* shared) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!periods.empty()) return periods.begin()->second;
+  }
+  return PeriodsAt({}, target, shared);
+}
+
+double KernelForm::Warpgroups(const ir::Target& target) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!warpgroups) warpgroups = CutWarpgroups(fn, target);
+  return *warpgroups;
+}
+
+int64_t KernelForm::CtasOfOneRole(const ir::Target& target) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (one_role == 0) one_role = scheduler::CtasOfOneRole(fn, target);
+  return one_role;
+}
+
+FormPtr SplitForm(ir::Function fn, int64_t ctas, const ir::Target& target) {
+  if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
+  return std::make_unique<KernelForm>(std::move(fn));
+}
+
+DividedPtr DivideForm(const ir::Function& fn, int64_t groups, int64_t cluster,
+                      const ir::Target& target) {
+  ir::Division divided;
+  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
+                  : ir::GuardParts(divided.parts))
+    return nullptr;
+  return std::make_unique<DividedForm>(std::move(divided));
+}
+
+KernelForm* TileForms::InParts(int64_t ctas, const ir::Target& target) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto at = parts.find(ctas);
+  if (at == parts.end())
+    at = parts
+             .emplace(ctas,
+                      loops ? SplitRows(*loops, ctas, target) : SplitForm(form.fn, ctas, target))
+             .first;
+  return at->second.get();
+}
+
+DividedForm* TileForms::InGroups(int64_t count, int64_t cluster, const ir::Target& target) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  auto at = groups.find({count, cluster});
+  if (at == groups.end())
+    at = groups.emplace(std::pair(count, cluster), DivideForm(form.fn, count, cluster, target))
+             .first;
+  return at->second.get();
+}
+
+KernelForm& KeptForms::Clustered() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
+  return *clustered_;
+}
+
+bool KeptForms::CanStay() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!can_stay_) {
+    ir::Function walks = fn();
+    can_stay_ = !ir::PersistTiles(walks, target_.limits.sms);
+  }
+  return *can_stay_;
+}
+
+TileForms* KeptForms::Packed(int64_t heads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto [at, fresh] = packed_.try_emplace(heads);
+  if (fresh) {
+    ir::Function packed = fn();
+    if (!ir::PackRows(packed, heads)) at->second = std::make_unique<TileForms>(std::move(packed));
+  }
+  return at->second.get();
+}
+
+}  // namespace tilec::scheduler
