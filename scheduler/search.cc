@@ -313,6 +313,11 @@ std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) 
   return sessions_.back();
 }
 
+void Search::Rest(int64_t first, int64_t end) {
+  for (const auto& session : sessions_)
+    if (session->model.ii() >= first && session->model.ii() < end) session->Rest();
+}
+
 int64_t Search::resources() const {
   int64_t sum = spent_;
   for (const auto& session : sessions_) sum += session->resources();
