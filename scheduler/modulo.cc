@@ -305,8 +305,7 @@ std::optional<int64_t> ModuloScheduler::FlushGap(int v, const Window& window) {
       if (t > window.late || (best && (window.from_early ? t >= *best : t <= *best))) return;
       const int64_t phase = FloorMod(t, ii_);
       for (const OnLine& other : on_[v])
-        if (other.line != on.line &&
-            lines_[other.line].Step(phase, other.cycles, true, ii_) != 0)
+        if (other.line != on.line && lines_[other.line].Step(phase, other.cycles, true, ii_) != 0)
           return;
       if (shared_[v].empty() || Jump(v, t, true) == 0) best = t;
     };

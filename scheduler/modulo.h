@@ -111,9 +111,9 @@ class ModuloScheduler {
   std::vector<int64_t> depth_, height_;
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;
-  std::vector<Line> lines_;               // of resources of one instance: who is placed
-  std::vector<std::vector<OnLine>> on_;   // by op
-  bool lined_ = true;                     // no op is on a line twice
+  std::vector<Line> lines_;              // of resources of one instance: who is placed
+  std::vector<std::vector<OnLine>> on_;  // by op
+  bool lined_ = true;                    // no op is on a line twice
   std::vector<std::vector<Shared>> shared_;
   struct There {  // a user that is placed, counted from where another is tried
     int64_t start, cycles, step;

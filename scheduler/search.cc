@@ -298,8 +298,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
   ask(resource_limit);
   if (reply.outcome.answer == Answer::kUnknown) ++open_;
   if (anew && reply.outcome.answer == Answer::kUnknown)
-    given_up_->push_back(
-        {ii, offer.widths, resource_limit, reply.session->resources() - before});
+    given_up_->push_back({ii, offer.widths, resource_limit, reply.session->resources() - before});
   return reply;
 }
 
