@@ -97,8 +97,8 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     WarpCheckOptions few = options;
     // (attention_dqkv stays by 106'000.)
     const bool stays = options.agree_depth > warp_check::kNestDepth;
-    few.max_ops = std::min(options.max_ops,
-                           stays ? kFirstOpsOfStaying : FirstAgreedOps(program, options));
+    few.max_ops =
+        std::min(options.max_ops, stays ? kFirstOpsOfStaying : FirstAgreedOps(program, options));
     agreed = walks.Walk(few, stats);
   }
   if (agreed == Walked::kProved) return agreed;
