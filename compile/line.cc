@@ -11,6 +11,7 @@
 #include "compile/diagnostics.h"
 #include "compile/passes.h"
 #include "compile/planning.h"
+#include "compile/proof_size.h"
 #include "ir/clean_up.h"
 #include "ir/isa.h"
 #include "ir/lower/filled.h"
@@ -311,9 +312,23 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
   return lowered;
 }
 
+// What will have no end is not begun. (A plan or a schedule of a person's is refused by the proof.)
+std::optional<Refusal> Line::Endless(const Strategy& strategy, const Lowered& lowered) const {
+  if (request_.wish.stays || strategy.shape != Shape::kPersistent) return std::nullopt;
+  if (request_.plan || request_.file) return std::nullopt;
+  const int64_t fillings = FillingsOfNest(lowered.fn);
+  if (fillings <= kMostFillings) return std::nullopt;
+  Refusal refusal;
+  refusal.stage = Stage::kProve, refusal.resource = Resource::kProof;
+  refusal.needed = fillings, refusal.available = kMostFillings;
+  refusal.why = "the proof would take too long: the rings of its loops can be full in many ways";
+  return refusal;
+}
+
 std::optional<Refusal> Line::Prove(const Strategy& strategy, const Lowered& lowered,
                                    DiagSink& said) {
   if (!request_.prove) return std::nullopt;
+  if (std::optional<Refusal> endless = Endless(strategy, lowered)) return endless;
   Timer timer(account_, "warp check");
   ir::WarpCheckOptions check(*request_.target);
   if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered) {

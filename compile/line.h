@@ -65,6 +65,8 @@ class Line {
   // … or more registers than its threads have?
   std::optional<Refusal> Crowded(const Strategy& strategy, const Lowered& lowered) const;
   std::optional<Refusal> Prove(const Strategy& strategy, const Lowered& lowered, DiagSink& said);
+  // … or a proof that is known to have no end?
+  std::optional<Refusal> Endless(const Strategy& strategy, const Lowered& lowered) const;
 
   // Did guarding masks change nothing of this strategy's program? Without it the same is made.
   bool GuardsNothing(const Strategy& strategy) const { return unguarded_.count(KeyOf(strategy)); }

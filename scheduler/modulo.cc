@@ -72,6 +72,7 @@ void ModuloScheduler::BuildConflicts() {
     int64_t cycles;
   };
   conflicts_.resize(n_);
+  on_.resize(n_);
   shared_.resize(n_);
   tight_.assign(n_, false);
   late_.assign(n_, false);
@@ -80,7 +81,11 @@ void ModuloScheduler::BuildConflicts() {
     for (const Use& use : uses) sum += use.cycles;
     if (sum > capacity * ii_) possible_ = false;
     if (capacity == 1) {
+      const int line = static_cast<int>(lines_.size());
+      lines_.emplace_back();
       for (const Use& a : uses) {
+        lined_ = lined_ && (on_[a.op].empty() || on_[a.op].back().line != line);
+        on_[a.op].push_back({line, a.cycles});
         if (a.cycles > ii_) possible_ = false;
         if (static_cast<double>(sum) > kTight * static_cast<double>(ii_)) tight_[a.op] = true;
         for (const Use& b : uses)
@@ -277,6 +282,43 @@ std::optional<int64_t> ModuloScheduler::FlushSlot(int v, const Window& window) {
   return best;
 }
 
+std::optional<int64_t> ModuloScheduler::GapFrom(int v, int64_t from, int64_t to) const {
+  const bool forward = from <= to;
+  for (int64_t t = from; forward ? t <= to : t >= to;) {
+    const int64_t phase = FloorMod(t, ii_);
+    int64_t step = 0;
+    for (const OnLine& on : on_[v])
+      step = std::max(step, lines_[on.line].Step(phase, on.cycles, forward, ii_));
+    if (step == 0) return t;
+    t += forward ? step : -step;
+  }
+  return std::nullopt;
+}
+
+// As FlushSlot: a gap that is long enough has two ends.
+std::optional<int64_t> ModuloScheduler::FlushGap(int v, const Window& window) {
+  std::optional<int64_t> best;
+  for (const OnLine& on : on_[v]) {
+    const Line& line = lines_[on.line];
+    const auto offer = [&](int64_t at) {
+      const int64_t t = window.early + FloorMod(at - window.early, ii_);
+      if (t > window.late || (best && (window.from_early ? t >= *best : t <= *best))) return;
+      const int64_t phase = FloorMod(t, ii_);
+      for (const OnLine& other : on_[v])
+        if (other.line != on.line && lines_[other.line].Step(phase, other.cycles, true, ii_) != 0)
+          return;
+      if (shared_[v].empty() || Jump(v, t, true) == 0) best = t;
+    };
+    for (size_t i = 0; i < line.spots().size(); ++i) {
+      const Line::Spot& spot = line.spots()[i];
+      if (!tight_[spot.op]) continue;
+      if (line.After(i, ii_) >= on.cycles) offer(spot.begin + spot.cycles);
+      if (line.Before(i, ii_) >= on.cycles) offer(spot.begin - on.cycles);
+    }
+  }
+  return best;
+}
+
 void ModuloScheduler::Put(int v, int64_t t) {
   t_[v] = t;
   phase_[v] = FloorMod(t, ii_);
@@ -285,6 +327,7 @@ void ModuloScheduler::Put(int v, int64_t t) {
 
 void ModuloScheduler::Place(int v, int64_t t) {
   Put(v, t);
+  for (const OnLine& on : on_[v]) lines_[on.line].Put({phase_[v], on.cycles, v});
   const int64_t* after = &path_[static_cast<size_t>(v) * n_];
   const int64_t* before = &path_to_[static_cast<size_t>(v) * n_];
   for (int w = 0; w < n_; ++w) {
@@ -295,6 +338,7 @@ void ModuloScheduler::Place(int v, int64_t t) {
 
 void ModuloScheduler::Evict(int v) {
   placed_[v] = false;
+  for (const OnLine& on : on_[v]) lines_[on.line].Take(v);
   evicted_.push_back(v);
 }
 
@@ -348,6 +392,7 @@ bool ModuloScheduler::PlaceAll() {
   phase_.assign(n_, 0);
   last_.assign(n_, kNone);
   placed_.assign(n_, false);
+  for (Line& line : lines_) line.Clear();
   from_.assign(n_, kNone);
   until_.assign(n_, -kNone);
   for (int budget = kPlacementsPerOp * n_; budget > 0; --budget) {
@@ -356,8 +401,9 @@ bool ModuloScheduler::PlaceAll() {
     Window w = WindowOf(v);
     std::optional<int64_t> t;
     if (w.early <= w.late) {
-      if (tight_[v]) t = FlushSlot(v, w);
-      if (!t) t = w.from_early ? FreeSlot(v, w.early, w.late) : FreeSlot(v, w.late, w.early);
+      const int64_t from = w.from_early ? w.early : w.late, to = w.from_early ? w.late : w.early;
+      if (tight_[v]) t = lined_ ? FlushGap(v, w) : FlushSlot(v, w);
+      if (!t) t = lined_ && shared_[v].empty() ? GapFrom(v, from, to) : FreeSlot(v, from, to);
     }
     if (t) {
       Place(v, *t);

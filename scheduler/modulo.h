@@ -15,6 +15,7 @@
 
 #include "scheduler/graph.h"
 #include "scheduler/lives.h"
+#include "scheduler/modulo_line.h"
 #include "scheduler/needs.h"
 
 namespace tilec::scheduler {
@@ -45,6 +46,10 @@ class ModuloScheduler {
     int op;
     int64_t mine, theirs;
   };
+  struct OnLine {  // use of a resource of one instance
+    int line;
+    int64_t cycles;
+  };
   struct Shared {  // use of a resource of several instances
     int resource;
     int64_t cycles;
@@ -70,6 +75,10 @@ class ModuloScheduler {
 
   int Pick();
   Window WindowOf(int v);
+  // The same by gaps, where v is not placed and shares no resource of several instances; nothing
+  // else knows of lines.
+  std::optional<int64_t> GapFrom(int v, int64_t from, int64_t to) const;
+  std::optional<int64_t> FlushGap(int v, const Window& window);
   // How far to move v from t, forwards or backwards, to be free of what it meets; 0: free.
   int64_t Jump(int v, int64_t t, bool forward);
   bool Free(int v, int64_t t);
@@ -102,6 +111,9 @@ class ModuloScheduler {
   std::vector<int64_t> depth_, height_;
   int64_t critical_ = 0;
   std::vector<std::vector<Conflict>> conflicts_;
+  std::vector<Line> lines_;              // of resources of one instance: who is placed
+  std::vector<std::vector<OnLine>> on_;  // by op
+  bool lined_ = true;                    // no op is on a line twice
   std::vector<std::vector<Shared>> shared_;
   struct There {  // a user that is placed, counted from where another is tried
     int64_t start, cycles, step;

@@ -51,6 +51,11 @@ Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.
   given_up_ = wider.given_up_;
 }
 
+void Search::Rest(int64_t first, int64_t end) {
+  for (const auto& session : sessions_)
+    if (session->model.ii() >= first && session->model.ii() < end) session->Rest();
+}
+
 int64_t Search::resources() const {
   int64_t sum = spent_;
   for (const auto& session : sessions_) sum += session->resources();

@@ -70,6 +70,8 @@ class Search {
   void Resolve(Found* found);
 
   std::shared_ptr<Session> SessionFor(int64_t ii, const RoleOffer& offer);
+  // Of periods that are not asked about any more, in [first, end), the solvers rest.
+  void Rest(int64_t first, int64_t end);
   int64_t resources() const;
   bool hard() const { return hard_; }
   const Graph& graph() const { return graph_; }

@@ -30,7 +30,13 @@ class Session {
   // The same with these guards only.
   Outcome QueryWith(const std::vector<Lit>& guards, int64_t resource_limit);
 
-  int64_t resources() const { return solver_ ? solver_->resources() : 0; }
+  int64_t resources() const { return spent_ + (solver_ ? solver_->resources() : 0); }
+  // Nobody asks it again: what its solver holds is given back (17 MB and more of each), so that the
+  // next one takes pages that are there. Should somebody ask all the same, a new one is made.
+  void Rest() {
+    spent_ = resources();
+    solver_.reset();
+  }
 
   Model model;
   bool narrowed = false;             // clauses were added that are no laws of the graph
@@ -38,6 +44,7 @@ class Session {
 
  private:
   std::optional<Solver> solver_;  // from the first question on: most of what a session costs
+  int64_t spent_ = 0;             // by solvers that rest
 };
 
 }  // namespace tilec::scheduler

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -57,6 +58,7 @@ Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> k
       // Monotone: infeasible here is infeasible below.
       range.proved_below = ii + 1;
       range.refutation = std::move(verdict);
+      search.Rest(0, ii);  // what explains it is asked of this period
     }
     low = ii + 1;
     return false;
@@ -78,6 +80,16 @@ Range FindSmallest(Search& search, int64_t start, std::optional<Search::Found> k
   while (low < range.best->ii && search.Limit(limit) > 0)
     ask(low + (range.best->ii - 1 - low) / 2, limit, false);
   return range;
+}
+
+// What follows asks about the period that was found and longer ones that are as good by what is
+// tolerated, and about the one that was refuted last.
+void RestBeside(Search& search, const Range& range) {
+  const int64_t found = range.best->ii;
+  const SolveOptions& options = search.options();
+  search.Rest(range.proved_below, found);
+  search.Rest(LargestWithin(found, options.optimize_secondary ? options.epsilon : 0) + 1,
+              std::numeric_limits<int64_t>::max());
 }
 
 // The same with one role less on offer; it may go on with fewer still.
@@ -181,7 +193,10 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed
     bound = std::max(bound, above->proved_below);
   }
   range = FindSmallest(search, bound, known);
-  if (range.best) search.Resolve(&*range.best);
+  if (range.best) {
+    RestBeside(search, range);
+    search.Resolve(&*range.best);
+  }
   if (range.best && range.best->ii <= range.proved_below) return range;
   if (!range.best && range.proved_below > search.LargestUsefulIi()) return range;
   if (const std::optional<SolveOptions> fewer = WithFewerRoles(search)) {

@@ -60,6 +60,13 @@ bool WaitsUnderBranch(const Function& fn, BlockId block, bool under = false) {
 // Of CTAs that stay, whose slots are not told apart then.
 constexpr int64_t kFirstOpsOfStaying = 120'000;
 
+// Of a program as large as this what agreement proves it proves within 9,000 ops, and 25,000 that
+// prove nothing take a quarter of its proof (gradients of attention by keys and values, D = 64).
+constexpr int32_t kLargeProgram = 600;
+int64_t FirstAgreedOps(const warp_check::Program& program, const WarpCheckOptions& options) {
+  return options.first_agreed_ops / (program.fn.ops.size() > kLargeProgram ? 2 : 1);
+}
+
 // Several roles end a loop by what its iterations carry.
 bool CountsInWhiles(const warp_check::Program& program) {
   const auto has_while = [&](const warp_check::RoleInfo& role) {
@@ -90,7 +97,8 @@ Walked Walk(const warp_check::Program& program, const WarpCheckOptions& options,
     WarpCheckOptions few = options;
     // (attention_dqkv stays by 106'000.)
     const bool stays = options.agree_depth > warp_check::kNestDepth;
-    few.max_ops = std::min(options.max_ops, stays ? kFirstOpsOfStaying : options.first_agreed_ops);
+    few.max_ops =
+        std::min(options.max_ops, stays ? kFirstOpsOfStaying : FirstAgreedOps(program, options));
     agreed = walks.Walk(few, stats);
   }
   if (agreed == Walked::kProved) return agreed;

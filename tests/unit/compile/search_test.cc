@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compile/proof_size.h"
 #include "tests/unit/api/loaded.h"
 #include "tests/unit/h200.h"
 #include "tests/unit/temp_folder.h"
@@ -145,6 +146,28 @@ least_beside = {{ value = {}, tag = "assumed", source = "invented" }}
                                          beside.least_beside - 1));
   Lower(given, "solve", folder.path() + "seven.toml");
   EXPECT_EQ(&Taken(), &once()) << compile::ToText(decisions_);
+}
+
+// CTAs that stay would walk over rings of two loops at once: what is known to have no end is not
+// walked for a fifth of a second first. Where the rings are of one loop the proof is made.
+TEST_F(SearchTest, AProofThatWouldHaveNoEndIsNotBegun) {
+  const auto refused = [&] {
+    const Decision& first = decisions_.front();
+    return first.refusal && first.refusal->resource == compile::Resource::kProof;
+  };
+  Load("std/models/attention_with.tile", "softcap_dkdv");
+  Lower({{"D", int64_t{64}}}, "solve");
+  ASSERT_TRUE(refused()) << compile::ToText(decisions_);
+  EXPECT_EQ(decisions_.front().strategy.shape, compile::Shape::kPersistent);
+  EXPECT_GT(decisions_.front().refusal->needed, compile::kMostFillings);
+  EXPECT_EQ(decisions_.front().refusal->available, compile::kMostFillings);
+  EXPECT_EQ(Times("warp check, refused"), 0);
+  EXPECT_EQ(Times("warp check"), 1);
+  EXPECT_EQ(Taken().strategy.shape, compile::Shape::kOnce);
+  Load("std/models/grouped.tile", "grouped");
+  Lower({}, "solve");
+  EXPECT_EQ(Taken().strategy.shape, compile::Shape::kPersistent) << compile::ToText(decisions_);
+  EXPECT_EQ(&Taken(), &decisions_.front());
 }
 
 TEST_F(SearchTest, ProgramOrderIsOneCandidate) {
