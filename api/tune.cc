@@ -26,6 +26,7 @@
 #include "ir/lower/filled.h"
 #include "ir/lower/slides.h"
 #include "ir/lower/widest_product.h"
+#include "ir/passes/defer_unlikely.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
@@ -221,9 +222,12 @@ class Search {
       return std::string_view(d.def->code) == "R587";
     });
     if (lost && point.by_schedule && ir::InTensorMemory(target_.matrix_unit.kind)) return false;
-    const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
-    return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
-           report->Serialized().empty();
+    const auto clean = [&](const backend::KernelImage& launch) {
+      const auto report = backend::Assemble(launch.ptx, launch.target, options.ptxas, quiet);
+      return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
+             report->Serialized().empty();
+    };
+    return clean(*image) && std::all_of(image->before.begin(), image->before.end(), clean);
   }
   bool Open(const frontend::TuneInfo& tune) const { return IsOpen(tune, call_); }
 
@@ -515,6 +519,7 @@ class Search {
     call.statics = statics;
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet);
     if (!tile.ok()) return nullptr;
+    *tile = ir::Likely(*std::move(tile));
     Observation look;
     look.lowered = &program->how;
     auto warps = LowerToWarps(loaded_, std::move(*tile), with, &look, quiet);
