@@ -14,6 +14,7 @@
 #include "scheduler/body_facts.h"
 #include "scheduler/bounds.h"
 #include "scheduler/extract.h"
+#include "scheduler/one_after_another.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/row_bytes.h"
@@ -451,6 +452,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       period.chained = chained && !alone;
+      if (period.chained)
+        period.least =
+            std::max(period.least, OneAfterAnother(cut->fn, graph, loop.extraction.origins));
       period.hangs = chained && alone;
       period.units = UnitsBusy(graph);
       period.in_order = InOrder(graph, target);

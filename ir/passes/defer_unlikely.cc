@@ -27,7 +27,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int64_t kGroup = 8;      // tiles whose marks one CTA of the second launch looks at
+constexpr int64_t kGroup = 16;     // tiles whose marks one CTA of the second launch looks at
 constexpr int64_t kAligned = 256;  // of what the runtime allocates
 
 class Defer {
