@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/arms.h"
 #include "ir/isa.h"
 #include "ir/operand_reads.h"
 #include "ir/queries.h"
@@ -29,18 +30,18 @@
 namespace tilec::ir {
 namespace {
 
-// Is an operand of the product made, inside the loop, of another product's result? Carried values
-// count: pipelining moves a product into the iteration before.
-class MadeOfProduct {
+// Is an operand of the product made, inside the loop, of another product's result, or of a reduction
+// between the two? Carried values count: pipelining moves a product into the iteration before.
+class MadeOf {
  public:
-  MadeOfProduct(const Function& fn, OpId loop) : fn_(fn), loop_(loop) {}
+  MadeOf(const Function& fn, OpId loop, OpKind kind) : fn_(fn), loop_(loop), kind_(kind) {}
   bool operator()(ValueId v) {
     if (!fn_.type(v).is_tile() || !seen_.insert(v).second) return false;
     const Value& value = fn_.values[v];
     if (value.def.valid()) {
       if (!IsWithin(fn_, value.def, loop_)) return false;
       const Op& op = fn_.ops[value.def];
-      if (op.kind == OpKind::kDot) return true;
+      if (op.kind == kind_ || op.kind == OpKind::kDot) return op.kind == kind_;
       if (std::any_of(op.operands.begin(), op.operands.end(),
                       [&](ValueId operand) { return op.regions.empty() && (*this)(operand); }))
         return true;
@@ -64,8 +65,12 @@ class MadeOfProduct {
  private:
   const Function& fn_;
   const OpId loop_;
+  const OpKind kind_;
   std::set<ValueId> seen_;
 };
+bool IsMadeOf(const Function& fn, OpId loop, const Op& product, OpKind kind) {
+  return MadeOf(fn, loop, kind)(product.operands[0]) || MadeOf(fn, loop, kind)(product.operands[1]);
+}
 
 // Do threads compute longer for an iteration than its products take? Then warpgroups that are in
 // step leave the matrix unit idle for most of the time. Not of products so short that the barriers
@@ -191,8 +196,7 @@ std::vector<OpId> FedProducts(const Function& in, const LayoutPlan& tiles) {
     if (std::count_if(beside.begin(), beside.end(),
                       [&](OpId other) { return in.ops[other].kind == OpKind::kDot; }) != 2)
       continue;
-    if (MadeOfProduct(in, loop)(op.operands[0]) || MadeOfProduct(in, loop)(op.operands[1]))
-      fed.push_back(id);
+    if (IsMadeOf(in, loop, op, OpKind::kDot)) fed.push_back(id);
   }
   return fed;
 }
@@ -206,8 +210,19 @@ bool FeedsProducts(const Function& in, const LayoutPlan& tiles) {
 
 bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
               int64_t warpgroups) {
-  if (warpgroups != 2) return false;
+  constexpr int64_t kMost = 3;
+  if (warpgroups < 2 || warpgroups > kMost) return false;
   const std::vector<OpId> fed = FedProducts(in, tiles);
+  // What each waits for across lanes in its turn keeps three of them apart; without that they fall
+  // in step.
+  const auto apart = [&](OpId id) {
+    const OpId loop = LoopAround(in, id);
+    const std::vector<OpId> inside = OpsInside(in, loop);
+    return std::none_of(inside.begin(), inside.end(),
+                        [&](OpId other) { return IsLoop(in.ops[other].kind); }) &&
+           IsMadeOf(in, loop, in.ops[id], OpKind::kReduce);
+  };
+  if (warpgroups == kMost && std::any_of(fed.begin(), fed.end(), apart)) return false;
   // Of several versions of an iteration the one without masks is the one that is executed.
   return !fed.empty() && std::all_of(fed.begin(), fed.end(), [&](OpId id) {
     return tiles.dots.at(id).flies() || ComputeLonger(in, tiles, target, in.ops[id].block);
