@@ -44,7 +44,7 @@ constexpr double kAsGood = 0.02;         // what the model cannot tell apart
 constexpr double kWaste = 0.05;          // steps of work done in vain
 constexpr size_t kAsked = 4;             // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;      // … where those and the default spill
-constexpr double kAround = 0.1;          // share of a time outside of loops that makes it as odd as any
+constexpr double kAround = 0.35;         // of a time outside of loops: as odd as any
 constexpr double kThroughRegisters = 2;  // bounds do not say what taking sums apart costs
 
 bool IsOpen(const frontend::TuneInfo& tune, const Call& call) {
@@ -400,7 +400,8 @@ class Search {
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
     if (clean.ok() && clean->loops && point.split > 1) return target_.model.row_margin;
     if (clean.ok() && !DoesMore(clean->fn)) return least;
-    // Of loops the model knows more than of what stands around them.
+    // Of turns that were solved and CTAs that stay the model knows more than of what is around.
+    if (!point.by_schedule || point.time.ctas > target_.limits.sms) return more;
     const double around = (1 - point.time.loop_share) / kAround;
     return least + (more - least) * std::clamp(around, 0.0, 1.0);
   }

@@ -14,11 +14,11 @@
 namespace tilec::scheduler {
 namespace {
 
-// Three quarters of the sum are not done at a time, whatever order is taken. (H200 at load, cycles of
-// the maximal clock a turn, beside the sum: D = 128, 128 x 128 with a running maximum 3325, 3388,
-// with one reference a row 3023, 3072; 192 x 80 3090, 3100 and 2801, 2880; D = 64, 192 x 128 3180,
-// 3388, 128 x 128 2270, 2364. Times by `chained_percent` are 0.9 of those for a running maximum,
-// and so are these.)
+// Three quarters of the sum are not done at a time, whatever order is taken. (H200 at load, cycles
+// of the maximal clock a turn, beside the sum: D = 128, 128 x 128 with a running maximum 3325 and
+// 3464, with one reference a row 3164, 3072; 192 x 80 3250, 3164 and 2860, 2880; D = 64, 192 x 128
+// with a running maximum 3240, 3456, 128 x 128 2270, 2432. `chained_percent` is of other clocks:
+// times by it are 0.9 of those for a running maximum, and so are these.)
 constexpr double kApart = 0.76;
 
 bool UsesUnit(const GraphOp& op, int unit) {
