@@ -80,10 +80,12 @@ class Search {
     Point standard;
     for (const Axis& axis : axes_) standard.push_back(axis.standard);
     standard_ = standard;
+    FindForms();
     Descend(
         axes_, standard, asked_.choosing_threads, [&](const Point& p) { return Rate(p); },
         [&](const Point& p) { (void)RatingOf(p); });
 
+    for (const Point& form : forms_) (void)Rate(form);
     choice.rated = rated_.size();
     for (const auto& [point, rating] : rated_)
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
@@ -331,6 +333,32 @@ class Search {
     return "";
   }
 
+  // Of a tune of two values, which says how the kernel is written, an author tried the defaults of
+  // the others beside either.
+  void FindForms() {
+    forms_ = {standard_};
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].values.size() != 2) continue;
+      frontend::Values statics = call_.statics;
+      statics[axes_[a].name] = axes_[a].values[1 - axes_[a].standard];
+      DiagSink quiet;
+      Call call = call_;
+      call.statics = std::move(statics);
+      const auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet);
+      if (!fn.ok()) continue;
+      Point form;
+      for (const Axis& axis : axes_) {
+        const auto value = fn->statics.find(axis.name);
+        const auto at = value == fn->statics.end()
+                            ? axis.values.end()
+                            : std::find(axis.values.begin(), axis.values.end(), value->second);
+        if (at != axis.values.end())
+          form.push_back(static_cast<size_t>(std::distance(axis.values.begin(), at)));
+      }
+      if (form.size() == axes_.size()) forms_.insert(std::move(form));
+    }
+  }
+
   frontend::Values ValuesOf(const Point& point) const {
     frontend::Values values;
     for (size_t a = 0; a < axes_.size(); ++a) values[axes_[a].name] = axes_[a].values[point[a]];
@@ -406,6 +434,7 @@ class Search {
     return least + (more - least) * std::clamp(around, 0.0, 1.0);
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
+    standard = standard || forms_.count(point) > 0;
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
     // Of more than a cluster its groups are lowered, and what puts them together is predicted.
@@ -498,7 +527,7 @@ class Search {
     const std::string key = fmt::format("{}{} {} {} {}", TextOf(statics), with.pack,
                                         with.share_copies, with.split, with.schedule);
     // Those that cannot but be refused are not lowered. (The default is kept, whatever it fills.)
-    const bool looks = asked_.ptxas.empty() && with.pack == 1 && point != standard_;
+    const bool looks = asked_.ptxas.empty() && with.pack == 1 && forms_.count(point) == 0;
     const auto find = [&](auto& program) {
       if (!looks || !FillsRegisters(known->forms->fn(), target_))
         program = LowerTo(*known, statics, with);
@@ -545,6 +574,7 @@ class Search {
   Bindings names_;
   std::vector<Axis> axes_;
   Point standard_;
+  std::set<Point> forms_;  // and the defaults of others beside another form
   std::map<Point, Rating> rated_;
   std::once_flag standard_slide_once_;
   int64_t standard_slide_ = 0;
