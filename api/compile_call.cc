@@ -38,7 +38,7 @@ Result<backend::KernelImage> CompileCall(const Loaded& loaded, const std::string
     Stage stage(look, "cache");
     cache->Put(key, fmt::format("{} {}", kernel, image.target), backend::ToJson(image), diags);
   };
-  if (GroupsOf(lowering) > 1 && options.stamps == 0) {
+  if (MayBeSeveral(fn, lowering) && options.stamps == 0) {
     TRY(std::optional<backend::KernelImage> divided,
         DividedImage(loaded, fn, lowering, look, diags));
     if (look && look->stopped) return diags.Report(kStopped, Span{}, kernel, look->stop_after);

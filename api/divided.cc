@@ -10,6 +10,7 @@
 #include "compile/diagnostics.h"
 #include "ir/isa.h"
 #include "ir/pass.h"
+#include "ir/passes/defer_unlikely.h"
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
@@ -22,8 +23,42 @@ int64_t GroupsOf(const PipelineOptions& options) {
                                    : std::max<int64_t>(1, ctas / ir::isa::kPortableClusterCtas);
 }
 
+bool MayBeSeveral(const ir::Function& fn, const PipelineOptions& options) {
+  return GroupsOf(options) > 1 || ir::HasUnlikely(fn);
+}
+
+namespace {
+
+// A schedule or a plan that somebody wrote is of one program.
+bool Written(const Loaded& loaded) { return loaded.schedule_file >= 0 || loaded.plan_file >= 0; }
+
+// What hardly ever runs, behind all tiles.
+std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& options,
+                                 DiagSink& diags) {
+  ir::Deferral deferred;
+  if (const std::optional<ir::Obstacle> why = ir::DeferUnlikely(fn, &deferred)) {
+    diags.Report(compile::kNotDeferred, why->at, fn.name, why->why);
+    return std::nullopt;
+  }
+  Launches launches;
+  launches.tensors = deferred.tensors;
+  launches.programs.push_back({std::move(deferred.likely), options,
+                               "launch 1 of 2: tiles without what is unlikely, which are marked"});
+  PipelineOptions of = options;
+  of.split = of.pack = 1;
+  of.share_copies = of.stays = false;
+  if (!IsSequential(options.schedule)) of.schedule = "solve";
+  launches.programs.push_back(
+      {std::move(deferred.again), of, "launch 2 of 2: what is unlikely, for tiles with a mark"});
+  return launches;
+}
+
+}  // namespace
+
 Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
                             DiagSink& diags) {
+  if (ir::HasUnlikely(fn) && !Written(loaded))
+    if (std::optional<Launches> deferred = Deferred(fn, options, diags)) return *std::move(deferred);
   Launches launches;
   if (GroupsOf(options) > 1) {
     std::vector<ir::PassStep> steps;

@@ -174,7 +174,7 @@ Result<std::string> EmitText(KernelState& k, const std::string& what, const Args
   const api::PipelineOptions options = k.compiler->options.For(call);
   TRY(ir::Function fn, api::MakeTileIr(k.loaded, k.signature.kernel, call, nullptr, diags));
   if (what == "tile-ir") return ir::Print(fn);
-  if (what == "json" && api::GroupsOf(options) > 1) {
+  if (what == "json" && api::MayBeSeveral(fn, options)) {
     TRY(const auto divided, api::DividedImage(k.loaded, fn, options, nullptr, diags));
     if (divided) return backend::ToJson(*divided);
   }

@@ -10,6 +10,7 @@
 #include "ir/lower/plan.h"
 #include "ir/lower/pressure.h"
 #include "ir/lower/slides.h"
+#include "ir/passes/defer_unlikely.h"
 
 namespace tilec::api {
 
@@ -27,6 +28,7 @@ Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptio
   const auto run = [&](ir::Function f, const std::vector<ir::PassStep>& steps) {
     return RunSteps(loaded, std::move(f), steps, options, nullptr, diags);
   };
+  fn = ir::Likely(std::move(fn));
   TRY(fn, run(std::move(fn), ir::CleanUpUntilRows()));
   std::optional<ir::Function> loops = ir::LoopsOfRows(fn);
   TRY(fn, run(std::move(fn), ir::CleanUpOfRows()));

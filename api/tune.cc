@@ -32,6 +32,7 @@ constexpr double kAsGood = 0.02;     // what the model cannot tell apart
 constexpr double kWaste = 0.05;      // steps of work done in vain
 constexpr size_t kAsked = 4;         // programs that ptxas is asked of
 constexpr size_t kAskedSmaller = 8;  // … where those and the default spill
+constexpr double kAround = 0.35;     // of a time outside of loops: as odd as any
 
 class Search {
  public:
@@ -48,6 +49,7 @@ class Search {
         [&](const Point& p) { return space_.Rate(p); },
         [&](const Point& p) { (void)space_.RatingOf(p); });
 
+    for (const Point& form : space_.forms()) (void)space_.Rate(form);
     choice.rated = space_.rated().size();
     for (const auto& [point, rating] : space_.rated())
       if (rating.ms && (least_flops_ == 0 || rating.form.whole_flops < least_flops_))
@@ -187,9 +189,12 @@ class Search {
       return std::string_view(d.def->code) == "R587";
     });
     if (lost && point.by_schedule && ir::InTensorMemory(q_.target.matrix_unit.kind)) return false;
-    const auto report = backend::Assemble(image->ptx, image->target, options.ptxas, quiet);
-    return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
-           report->Serialized().empty();
+    const auto clean = [&](const backend::KernelImage& launch) {
+      const auto report = backend::Assemble(launch.ptx, launch.target, options.ptxas, quiet);
+      return report.ok() && report->spill_store_bytes + report->spill_load_bytes == 0 &&
+             report->Serialized().empty();
+    };
+    return clean(*image) && std::all_of(image->before.begin(), image->before.end(), clean);
   }
 
   // How far a point is from odd: little done in vain by tiles that hang over an edge, then few CTAs
@@ -261,7 +266,11 @@ class Search {
     DiagSink quiet;
     const Result<Cleaned> clean = space_.CleanAt(q_.call.statics, quiet);
     if (clean.ok() && clean->loops && point.split > 1) return q_.target.model.row_margin;
-    return !clean.ok() || DoesMore(clean->fn) ? more : least;
+    if (clean.ok() && !DoesMore(clean->fn)) return least;
+    // Of turns that were solved and CTAs that stay the model knows more than of what is around.
+    if (!point.by_schedule || point.time.ctas > q_.target.limits.sms) return more;
+    const double around = (1 - point.time.loop_share) / kAround;
+    return least + (more - least) * std::clamp(around, 0.0, 1.0);
   }
 
   const TuneQuestion q_;

@@ -15,6 +15,7 @@
 #include "ir/isa.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/slides.h"
+#include "ir/passes/defer_unlikely.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/copy_lines.h"
@@ -32,6 +33,7 @@ int64_t ClusterOf(const scheduler::SplitChoice& form) {
 }  // namespace
 
 std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard) {
+  standard = standard || space_.forms().count(point) > 0;
   const TuneSpace::Rating* const rating = space_.Rated(point);
   const int64_t split = rating ? rating->form.ctas : 1;
   // Of more than a cluster its groups are lowered, and what puts them together is predicted.
@@ -126,7 +128,7 @@ const TuneMemory::Program* TunePrograms::Become(const Point& point,
   const std::string key = fmt::format("{}{} {} {} {}", TuneSpace::TextOf(statics), with.pack,
                                       with.share_copies, with.split, with.schedule);
   // Those that cannot but be refused are not lowered. (The default is kept, whatever it fills.)
-  const bool looks = q_.options.ptxas.empty() && with.pack == 1 && point != space_.standard();
+  const bool looks = q_.options.ptxas.empty() && with.pack == 1 && space_.forms().count(point) == 0;
   const auto find = [&](auto& program) {
     if (!looks || !FillsRegisters(known->forms->fn(), q_.target))
       program = LowerTo(*known, statics, with);
@@ -154,6 +156,7 @@ std::unique_ptr<TuneMemory::Program> TunePrograms::LowerTo(const TuneMemory::Kno
   call.statics = statics;
   auto tile = MakeTileIr(q_.loaded, q_.signature.kernel, call, nullptr, quiet);
   if (!tile.ok()) return nullptr;
+  *tile = ir::Likely(*std::move(tile));
   Observation look;
   look.lowered = &program->how;
   auto warps = LowerToWarps(q_.loaded, std::move(*tile), with, &look, quiet);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class TuneSpace {
   std::string MakeAxes(bool* fails);
   const std::vector<Axis>& axes() const { return axes_; }
   const Point& standard() const { return standard_; }  // the defaults
+  // … and the defaults of the others beside another form of the kernel.
+  const std::set<Point>& forms() const { return forms_; }
   const TuneQuestion& question() const { return question_; }
   // Options of what is only looked at.
   const PipelineOptions& options() const { return options_; }
@@ -63,11 +66,14 @@ class TuneSpace {
   const Rating* Rated(const Point& point) const;                   // null: it was not asked for
 
  private:
+  void FindForms();
+
   const TuneQuestion question_;
   PipelineOptions options_;
   const Bindings names_;
   std::vector<Axis> axes_;
   Point standard_;
+  std::set<Point> forms_;
   std::map<Point, Rating> rated_;
   mutable FoundOnce<Rating, Point> ratings_;  // of those and of what threads looked at ahead
 };

@@ -2,6 +2,7 @@
 #include "editor/schedules.h"
 
 #include "api/pipeline.h"
+#include "ir/passes/defer_unlikely.h"
 
 namespace tilec::editor {
 
@@ -51,7 +52,7 @@ std::vector<LoopSummary> SchedulesOf(const Analysis& a, const TypedKernel& kerne
   look.lowered = &lowered;
   Result<ir::Function> fn = api::MakeTileIr(loaded, kernel.name, call, &look, diags);
   if (!fn.ok()) return {};
-  fn = api::LowerToWarps(loaded, std::move(*fn), options.For(call), &look, diags);
+  fn = api::LowerToWarps(loaded, ir::Likely(*std::move(fn)), options.For(call), &look, diags);
   if (!fn.ok()) return {};
   std::vector<LoopSummary> out;
   for (const scheduler::LoopReport& loop : lowered.schedule.loops) {

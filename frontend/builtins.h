@@ -56,7 +56,7 @@ inline constexpr const char* kSpecials[] = {
     "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor",
     "reversed",   "iota",       "reshape",    "flip",       "join",      "split",
     "reduce",     "scan",       "given",      "fetch_add",  "fetch_min", "fetch_max",
-    "zip",        "fetch_and",  "fetch_or",   "fetch_xor"};
+    "zip",        "fetch_and",  "fetch_or",   "fetch_xor",  "unlikely"};
 
 inline const Builtin* FindBuiltin(std::string_view name) {
   for (const Builtin& b : kBuiltins)

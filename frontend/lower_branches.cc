@@ -12,6 +12,10 @@ using ir::Type;
 using ir::ValueId;
 using lang::ExprId;
 
+namespace {
+constexpr const char* kUnlikely = "unlikely";  // a word to the compiler around a condition
+}  // namespace
+
 Result<> Lowerer::While(const lang::Stmt& stmt, const lang::WhileStmt& s) {
   const Span at =
       Join(Span{stmt.span.file, stmt.span.begin, stmt.span.begin + 1}, expr(s.condition).span);
@@ -108,7 +112,15 @@ Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t 
     if (s.else_body.valid()) Block(s.else_body);
     return Done();
   }
-  TRY(const Val condition, Condition(s.arms[arm].condition));
+  ExprId asked = s.arms[arm].condition;
+  const auto* call = expr(asked).As<lang::CallExpr>();
+  const bool unlikely = call && call->callee.text == kUnlikely &&
+                        program_.Find(frames_.back().module, kUnlikely) == nullptr;
+  if (unlikely) {
+    TRY(const std::vector<ExprId> args, Positional(*call, 1, 1, "a condition"));
+    asked = args[0];
+  }
+  TRY(const Val condition, Condition(asked));
   if (condition.is_const()) {
     if (!condition.c.as_bool()) return IfChain(stmt, s, arm + 1);
     Block(s.arms[arm].body);
@@ -123,6 +135,7 @@ Result<> Lowerer::IfChain(const lang::Stmt& stmt, const lang::IfStmt& s, size_t 
   std::vector<Type> types;
   for (ValueId v : before) types.push_back(type(v));
   const ir::OpId op = EmitOp(at, OpKind::kIf, {condition.v}, types);
+  if (unlikely) fn_.ops[op].set("unlikely", int64_t{1});
   bool ok = true;
   for (int side = 0; side < 2; ++side) {
     const ir::BlockId region = fn_.AddBlock(op);

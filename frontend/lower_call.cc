@@ -253,6 +253,9 @@ Result<Val> Lowerer::Call(const lang::Expr& e, const lang::CallExpr& x) {
   if (name == "given")
     return Report(kCallPlace, e.span, "`given(x)` asks for an `optional` tensor of this kernel")
         .Help("declare it in the kernel's parameters: `bias: optional f32[N]`");
+  if (name == "unlikely")
+    return Report(kCallPlace, e.span, "`unlikely(c)` is the condition of an `if`, all of it")
+        .Help("write `if unlikely(c) { … }`");
   return BuiltinCall(e, x);
 }
 

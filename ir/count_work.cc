@@ -201,7 +201,7 @@ void WorkCounter::RunWhile(const Op& op) {
 void WorkCounter::RunIf(const Op& op) {
   const Scalar condition = At(op.operands[0]);
   out_.exact &= condition.has_value();
-  const size_t chosen = condition.value_or(1) ? 0 : 1;
+  const size_t chosen = condition.value_or(op.i("unlikely") == 0) ? 0 : 1;
   RunBlock(op.regions[chosen]);
   TakeYield(op.regions[chosen], 0, op.results);
 }

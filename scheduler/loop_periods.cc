@@ -8,6 +8,7 @@
 #include "ir/warp_check/rate.h"
 #include "scheduler/bounds.h"
 #include "scheduler/extract.h"
+#include "scheduler/one_after_another.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 
@@ -250,6 +251,9 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
       period.chained = chained && !alone;
+      if (period.chained)
+        period.least =
+            std::max(period.least, OneAfterAnother(cut->fn, graph, loop.extraction.origins));
       period.hangs = chained && alone;
       period.units = UnitsBusy(graph);
       period.in_order = InOrder(graph, target);

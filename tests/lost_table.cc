@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/pipeline.h"
+#include "ir/passes/defer_unlikely.h"
 #include "support/diag.h"
 #include "tests/test_calls.h"
 
@@ -59,7 +60,7 @@ struct Table {
     options.solutions = solved.store();
     const auto made = [&]() -> Result<ir::Function> {
       TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
-      return api::LowerToWarps(loaded, std::move(fn), options, nullptr, diags);
+      return api::LowerToWarps(loaded, ir::Likely(std::move(fn)), options, nullptr, diags);
     }();
     ++programs;
     if (!made.ok()) ++refused;

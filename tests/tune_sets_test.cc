@@ -27,6 +27,7 @@
 #include "backend/ptxas.h"
 #include "ir/lower/filled.h"
 #include "ir/lower/pressure.h"
+#include "ir/passes/defer_unlikely.h"
 #include "support/diag.h"
 #include "tests/fuzz/tile_expr.h"
 #include "tests/test_calls.h"
@@ -127,7 +128,8 @@ class TuneSets {
     auto tile = api::MakeTileIr(loaded_, call.kernel, *bound, nullptr, diags);
     if (!machine.ok() || !tile.ok()) return false;
     ++points_;
-    const auto warps = api::LowerToWarps(loaded_, std::move(*tile), options, nullptr, diags);
+    const auto warps =
+        api::LowerToWarps(loaded_, ir::Likely(*std::move(tile)), options, nullptr, diags);
     if (!warps.ok()) return Refused(text);
     if (!point.empty() && ir::FillingOf(*warps, **machine, false).lacks > 0) return ++left_, true;
     const auto image = api::MakeImage(loaded_, *warps, options, nullptr, diags);

@@ -11,6 +11,7 @@
 #include "api/schedule_names.h"
 #include "ir/count_work.h"
 #include "ir/interpret.h"
+#include "ir/passes/defer_unlikely.h"
 #include "ir/passes/passes.h"
 #include "runtime/launch.h"
 #include "tools/assignments.h"
@@ -103,7 +104,7 @@ Result<> KernelBench::Bind(const Assignments& given) {
     if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  TRY(clean_, api::RunSteps(session_.loaded(), *tile_, steps, session_.pipeline(), &session_.look(),
+  TRY(clean_, api::RunSteps(session_.loaded(), ir::Likely(*tile_), steps, session_.pipeline(), &session_.look(),
                             diags));
   TRY(const api::Machine machine, session_.Machine());
   target_ = *machine;

@@ -155,7 +155,7 @@ Result<std::string> Build(Session& session) {
   if (o.emit == "tile-ir" && !look.stopped) return ir::Print(fn);
   if (look.stopped) return ir::Print(fn);
   const api::PipelineOptions of = session.pipeline().For(p.call);
-  if (o.emit == "json" && api::GroupsOf(of) > 1) {
+  if (o.emit == "json" && api::MayBeSeveral(fn, of)) {
     TRY(const auto divided, api::DividedImage(session.loaded(), fn, of, &look, diags));
     if (divided) return backend::ToJson(*divided) + "\n";
   }

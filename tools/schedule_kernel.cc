@@ -11,6 +11,7 @@
 #include "explain/problem.h"
 #include "ir/lower/diagnostics.h"
 #include "ir/pass.h"
+#include "ir/passes/defer_unlikely.h"
 #include "scheduler/diagnostics.h"
 #include "scheduler/rank.h"
 #include "scheduler/top.h"
@@ -100,7 +101,7 @@ void SayLosses(Session& session, const Prepared& prepared, scheduler::SolutionSt
   if (!tile.ok()) return said.Clear();
   api::PipelineOptions options = session.pipeline().For(prepared.call);
   options.solutions = store;
-  const auto made = api::LowerToWarps(session.loaded(), std::move(*tile), options, nullptr, said);
+  const auto made = api::LowerToWarps(session.loaded(), ir::Likely(*std::move(tile)), options, nullptr, said);
   if (!made.ok()) return said.Clear();
   for (const Diagnostic& d : said.all())
     if (d.def == &compile::kSolvedForFewer || d.def == &compile::kScheduleNotLowered ||
@@ -115,6 +116,7 @@ Result<ir::Function> CleanedUp(Session& session, const char* command, const Word
   TRY(Prepared prepared, Prepare(session, command, words));
   TRY(ir::Function fn,
       api::MakeTileIr(session.loaded(), prepared.kernel, prepared.call, &session.look(), diags));
+  fn = ir::Likely(std::move(fn));
   std::vector<Span> loops;
   for (ir::OpId id : scheduler::InnermostLoops(fn)) loops.push_back(fn.ops[id].at);
   std::vector<ir::PassStep> steps;

@@ -1,6 +1,6 @@
 // Measured on an H100 (docs/perf_log.md): attention forward at head dim 128 gains 3 to 20 % by
 // turns where its rows have one reference, nothing (-1 to 1 %) with a running maximum; with three
-// warpgroups, at head dim 64, -4 to 3 %; backward, whose iterations have four and five
+// warpgroups, at head dim 64, -4 to 3 %, with one reference 8 to 20 % (H200); backward, whose iterations have four and five
 // products that are not all issued back to back, loses 4 to 10 %.
 //
 // Of products that are complete at once (H200, TF/s without turns and with them, S 8192,
@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/arms.h"
 #include "ir/isa.h"
 #include "ir/operand_reads.h"
 #include "ir/queries.h"
@@ -29,18 +30,18 @@
 namespace tilec::ir {
 namespace {
 
-// Is an operand of the product made, inside the loop, of another product's result? Carried values
-// count: pipelining moves a product into the iteration before.
-class MadeOfProduct {
+// Is an operand of the product made, inside the loop, of another product's result, or of a reduction
+// between the two? Carried values count: pipelining moves a product into the iteration before.
+class MadeOf {
  public:
-  MadeOfProduct(const Function& fn, OpId loop) : fn_(fn), loop_(loop) {}
+  MadeOf(const Function& fn, OpId loop, OpKind kind) : fn_(fn), loop_(loop), kind_(kind) {}
   bool operator()(ValueId v) {
     if (!fn_.type(v).is_tile() || !seen_.insert(v).second) return false;
     const Value& value = fn_.values[v];
     if (value.def.valid()) {
       if (!IsWithin(fn_, value.def, loop_)) return false;
       const Op& op = fn_.ops[value.def];
-      if (op.kind == OpKind::kDot) return true;
+      if (op.kind == kind_ || op.kind == OpKind::kDot) return op.kind == kind_;
       if (std::any_of(op.operands.begin(), op.operands.end(),
                       [&](ValueId operand) { return op.regions.empty() && (*this)(operand); }))
         return true;
@@ -64,16 +65,21 @@ class MadeOfProduct {
  private:
   const Function& fn_;
   const OpId loop_;
+  const OpKind kind_;
   std::set<ValueId> seen_;
 };
+bool IsMadeOf(const Function& fn, OpId loop, const Op& product, OpKind kind) {
+  return MadeOf(fn, loop, kind)(product.operands[0]) || MadeOf(fn, loop, kind)(product.operands[1]);
+}
 
-// Do threads compute longer for an iteration than its products take? Then warpgroups that are in
-// step leave the matrix unit idle for most of the time. Not of products so short that the barriers
-// of their turns cost more than that.
-bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& target,
-                   BlockId block) {
-  const double groups = tiles.warpgroups;
+// What the ops of a block take: products of all warpgroups, and the threads of one.
+struct Takes {
   double products = 0, threads = 0;
+  bool brief = false;  // a product so short that the barriers of its turn cost more than it gains
+};
+Takes TakesOf(const Function& fn, const LayoutPlan& tiles, const Target& target, BlockId block) {
+  const double groups = tiles.warpgroups;
+  Takes takes;
   for (OpId id : fn.blocks[block].ops) {
     const Op& op = fn.ops[id];
     if (op.results.empty() || IsFree(op.kind) || !op.regions.empty() || op.kind == OpKind::kLoad)
@@ -91,10 +97,9 @@ bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& ta
       for (const TargetUse& use : cost->uses)
         if (!target.units[static_cast<size_t>(use.unit)].fluid)
           longest = std::max(longest, use.cycles.At(work));
-      if (static_cast<double>(longest) / groups <
-          static_cast<double>(target.lowering.turn_least_cycles))
-        return false;
-      products += static_cast<double>(longest);
+      takes.brief = takes.brief || static_cast<double>(longest) / groups <
+                                       static_cast<double>(target.lowering.turn_least_cycles);
+      takes.products += static_cast<double>(longest);
       continue;
     }
     if (made.shape.empty()) continue;
@@ -106,9 +111,17 @@ bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& ta
       work.elements = std::max(work.elements, own);
       work.rows += own;
     }
-    threads += static_cast<double>(target.CostOf(name)->issue.At(work));
+    takes.threads += static_cast<double>(target.CostOf(name)->issue.At(work));
   }
-  return threads > products;
+  return takes;
+}
+
+// Do threads compute longer for an iteration than its products take? Then warpgroups that are in
+// step leave the matrix unit idle for most of the time.
+bool ComputeLonger(const Function& fn, const LayoutPlan& tiles, const Target& target,
+                   BlockId block) {
+  const Takes takes = TakesOf(fn, tiles, target, block);
+  return !takes.brief && takes.threads > takes.products;
 }
 
 // Puts `begin` and `end` around products of one block that are committed back to back, and around
@@ -191,8 +204,7 @@ std::vector<OpId> FedProducts(const Function& in, const LayoutPlan& tiles) {
     if (std::count_if(beside.begin(), beside.end(),
                       [&](OpId other) { return in.ops[other].kind == OpKind::kDot; }) != 2)
       continue;
-    if (MadeOfProduct(in, loop)(op.operands[0]) || MadeOfProduct(in, loop)(op.operands[1]))
-      fed.push_back(id);
+    if (IsMadeOf(in, loop, op, OpKind::kDot)) fed.push_back(id);
   }
   return fed;
 }
@@ -206,8 +218,22 @@ bool FeedsProducts(const Function& in, const LayoutPlan& tiles) {
 
 bool TurnsPay(const Function& in, const LayoutPlan& tiles, const Target& target,
               int64_t warpgroups) {
-  if (warpgroups != 2) return false;
+  constexpr int64_t kMost = 3;
+  if (warpgroups < 2 || warpgroups > kMost) return false;
   const std::vector<OpId> fed = FedProducts(in, tiles);
+  // What each waits for across lanes in its turn keeps three of them apart. Without that they fall
+  // in step, which costs where their threads compute for longer than the others' products take.
+  const auto apart = [&](OpId id) {
+    const OpId loop = LoopAround(in, id);
+    const std::vector<OpId> inside = OpsInside(in, loop);
+    if (std::any_of(inside.begin(), inside.end(),
+                    [&](OpId other) { return IsLoop(in.ops[other].kind); }))
+      return false;
+    const Takes takes = TakesOf(in, tiles, target, in.ops[id].block);
+    return IsMadeOf(in, loop, in.ops[id], OpKind::kReduce) ||
+           takes.threads * kMost < takes.products * (kMost - 1);
+  };
+  if (warpgroups == kMost && std::any_of(fed.begin(), fed.end(), apart)) return false;
   // Of several versions of an iteration the one without masks is the one that is executed.
   return !fed.empty() && std::all_of(fed.begin(), fed.end(), [&](OpId id) {
     return tiles.dots.at(id).flies() || ComputeLonger(in, tiles, target, in.ops[id].block);

@@ -21,6 +21,7 @@
 
 #include "api/pipeline.h"
 #include "backend/ptxas.h"
+#include "ir/passes/defer_unlikely.h"
 #include "tests/obeyed/counted.h"
 #include "tests/test_calls.h"
 
@@ -53,7 +54,7 @@ class Table {
     TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, &look, diags));
     std::string name = fmt::format("`{}`", call.kernel);
     for (const auto& [what, value] : fn.statics) name += fmt::format(" {}={}", what, value);
-    TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, &look, diags));
+    TRY(fn, api::LowerToWarps(loaded, ir::Likely(std::move(fn)), options, &look, diags));
     TRY(const backend::KernelImage image, api::MakeImage(loaded, fn, options, &look, diags));
     std::string why;
     const std::unique_ptr<Code> code = Code::Read(image.ptx, &why);

@@ -10,6 +10,7 @@
 
 #include "api/split.h"
 #include "backend/ptxas.h"
+#include "ir/passes/defer_unlikely.h"
 #include "runtime/kernel_cache.h"
 #include "tests/obeyed/counted.h"
 
@@ -109,7 +110,7 @@ Result<> Fill(const Case& c, scheduler::SolutionStore* store, Line* line, DiagSi
   std::vector<compile::Decision> decisions;
   look.decisions = &decisions;
   TRY(ir::Function fn, api::MakeTileIr(loaded, c.kernel, call, &look, diags));
-  TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, &look, diags));
+  TRY(fn, api::LowerToWarps(loaded, ir::Likely(std::move(fn)), options, &look, diags));
   TRY(const backend::KernelImage image, api::MakeImage(loaded, fn, options, &look, diags));
   for (const compile::Decision& d : decisions) line->emissions += d.emissions;
   std::string why;

@@ -97,9 +97,9 @@ TEST_F(TilesAtOnceTest, AttentionTakesTwoWarpgroupsOf128Rows) {
          0.05);
   for (const bool causal : {false, true}) {
     EXPECT_EQ(Taken(Attention(128, 8192, causal)),
-              (std::map<std::string, int64_t>{{"BKV", 64}, {"BQ", 256}}));
+              (std::map<std::string, int64_t>{{"BKV", 64}, {"BQ", 256}, {"ONCE", 0}}));
     EXPECT_EQ(Taken(Attention(64, 8192, causal)),
-              (std::map<std::string, int64_t>{{"BKV", 96}, {"BQ", 256}}));
+              (std::map<std::string, int64_t>{{"BKV", 96}, {"BQ", 256}, {"ONCE", 0}}));
   }
   EXPECT_EQ(Taken(Attention(64, 2048, false)).at("BQ"), 256);
 }

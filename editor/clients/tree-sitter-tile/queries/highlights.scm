@@ -29,7 +29,8 @@
     "high_e2m1" "bitcast" "zeros_like" "full_like" "cdiv" "tiles" "print"
     "assert" "static_assert" "atomic_add" "atomic_min" "atomic_max" "atomic_and" "atomic_or"
     "atomic_xor" "reversed" "iota" "reshape" "flip" "join" "split" "reduce" "scan" "given"
-    "fetch_add" "fetch_min" "fetch_max" "zip" "fetch_and" "fetch_or" "fetch_xor"))
+    "fetch_add" "fetch_min" "fetch_max" "zip" "fetch_and" "fetch_or" "fetch_xor"
+    "unlikely"))
 
 ["=" "+=" "-=" "*=" "/=" "==" "!=" "<" "<=" ">" ">=" "+" "-" "*" "/" "%" "@" ".." "->" "~"] @operator
 ["(" ")" "[" "]" "{" "}" "#["] @punctuation.bracket
