@@ -18,6 +18,7 @@
 #include "api/schedule_names.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
+#include "api/tune_rows.h"
 #include "api/tune_memory.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
@@ -421,11 +422,7 @@ class Search {
     const ir::Function& warps = program->warps;
     const ir::Filling& filling = program->filling;
     if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
-    // Shorter turns of a row that slides are said to take less, and take more (H200: softmax of
-    // 7634 x 33033 bf16 in turns of a sixteenth 1582 us, of 12288 367; rmsnorm of 194 x 61067 in
-    // two CTAs that walk over eight sixteenths each 36.3, of 8192 28.5).
-    if (const auto slide = ir::SlideOf(clean); !standard && slide && slide->tile < StandardSlide())
-      return std::nullopt;
+    if (!standard && TakesLonger(clean, split, StandardRows())) return std::nullopt;
     // An author tried the default where products fly.
     if (filling.at_once && !(standard && !asked_.ptxas.empty())) out.lacks = filling.lacks;
     const ir::WorkCount work = ir::CountWork(clean, names_, target_, {.edges = false});
@@ -453,18 +450,13 @@ class Search {
     out.by_schedule = program->how.by_schedule;
     return out;
   }
-  // Columns of a turn of the default's rows that slide; 0: they do not.
-  int64_t StandardSlide() {
-    std::call_once(standard_slide_once_, [&] {
+  const RowTiles& StandardRows() {
+    std::call_once(standard_rows_once_, [&] {
       DiagSink quiet;
       const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
-      if (!clean.ok()) return;
-      // Of a row that is one tile no turns are faster. (Layernorm of 140 x 28733 in sixteen parts
-      // by four CTAs 29.3 us, as one tile 17.5; rmsnorm of 264 x 30001 26.6 and 15.7.)
-      const auto slide = ir::SlideOf(clean->fn);
-      standard_slide_ = slide ? slide->tile : std::numeric_limits<int64_t>::max();
+      if (clean.ok()) standard_rows_ = RowTilesOf(clean->fn);
     });
-    return standard_slide_;
+    return standard_rows_;
   }
   // CTAs of a cluster that share a tile.
   static int64_t ClusterOf(const scheduler::SplitChoice& form) {
@@ -536,8 +528,8 @@ class Search {
   std::vector<Axis> axes_;
   Point standard_;
   std::map<Point, Rating> rated_;
-  std::once_flag standard_slide_once_;
-  int64_t standard_slide_ = 0;
+  std::once_flag standard_rows_once_;
+  RowTiles standard_rows_;
   mutable FoundOnce<Rating, Point> ratings_;  // of those and of what threads looked at ahead
   double least_flops_ = 0;
   std::vector<Candidate> order_;      // what bounds say, the default first …
