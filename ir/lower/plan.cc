@@ -91,12 +91,6 @@ namespace {
 // 12582x3653 67.1 and 56.3, 264x4101 4.83 and 3.88, 4000x28001 252 and 202, rmsnorm 53354x7297 457
 // and 395, 25587x12511 458 and 442, softmax 858x13671 21.9 and 21.0. Of f32 2836x3009 18.0 and 19.3;
 // rows of whole vectors lose, too. In turns of a loop, rmsnorm 4431x81607, 567 and 672.)
-// Rows that slide and meet no weights: a turn is four vectors of a thread.
-bool SlidesBare(const Function& fn) {
-  return SlideOf(fn) && std::none_of(fn.ops.begin(), fn.ops.end(), [&](const Op& op) {
-           return op.kind == OpKind::kLoad && fn.type(op.operands[0]).rank() == 1;
-         });
-}
 bool ShiftedAtOnce(const Function& fn) {
   bool shifted = false;
   for (OpId id : OpsInOrder(fn)) {
@@ -145,8 +139,7 @@ void LayoutPlanner::ChooseWarpgroups() {
                                 ReadAtOnce(fn_, pays.two_warpgroups_bytes_at_once))
                            ? 2
                            : 4;
-  if (!dots && plan_.warpgroups > 1 && (ShiftedAtOnce(fn_) || SlidesBare(fn_)))
-    plan_.warpgroups /= 2;
+  if (!dots && plan_.warpgroups > 1 && ShiftedAtOnce(fn_)) plan_.warpgroups /= 2;
 }
 
 // Beside a load role that cannot give its registers away, eight warps have 168 each, four have
