@@ -87,10 +87,10 @@ bool LayoutPlanner::InRegisters(ValueId v) {
 namespace {
 // Rows of 16-bit elements at odd places that are one tile of a CTA, whose vectors are put together
 // of two: what is done once for each row and thread is the larger part then, and half as many
-// threads have more in flight each. (H200, us, threads by their elements and half of them: layernorm
-// 12582x3653 67.1 and 56.3, 264x4101 4.83 and 3.88, 4000x28001 252 and 202, rmsnorm 53354x7297 457
-// and 395, 25587x12511 458 and 442, softmax 858x13671 21.9 and 21.0. Of f32 2836x3009 18.0 and 19.3;
-// rows of whole vectors lose, too. In turns of a loop, rmsnorm 4431x81607, 567 and 672.)
+// threads have more in flight each. (H200, us, threads by their elements and half of them:
+// layernorm 12582x3653 67.1 and 56.3, 264x4101 4.83 and 3.88, 4000x28001 252 and 202, rmsnorm
+// 53354x7297 457 and 395, 25587x12511 458 and 442, softmax 858x13671 21.9 and 21.0. Of f32
+// 2836x3009 18.0 and 19.3; in turns of a loop rmsnorm 4431x81607 567 and 672.)
 bool ShiftedAtOnce(const Function& fn) {
   bool shifted = false;
   for (OpId id : OpsInOrder(fn)) {

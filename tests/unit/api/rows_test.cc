@@ -260,8 +260,8 @@ TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 2));  // 626, alone 805
   EXPECT_EQ(Chosen({"rmsnorm", 1057, 109869}), Form(1, 2));    // 202, alone 242
   EXPECT_EQ(Chosen({"rmsnorm", 7532, 55337}), Form(1, 1));     // 654, in two 750
-  // Turns of a part are no faster than a row that is one tile.
-  EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(1, 1));  // 17.5, (16, 4) 29.3
+  // Eighths by four CTAs, of which each has two; sixteenths 29.3, as one tile 17.5 (512 threads).
+  EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(8, 4));  // 14.1
 }
 
 }  // namespace
