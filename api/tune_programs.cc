@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "api/emitted_periods.h"
@@ -14,7 +13,6 @@
 #include "ir/count_work.h"
 #include "ir/isa.h"
 #include "ir/lower/filled.h"
-#include "ir/lower/slides.h"
 #include "ir/passes/defer_unlikely.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
@@ -59,11 +57,7 @@ std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard, 
   const ir::Function& warps = program->warps;
   const ir::Filling& filling = program->filling;
   if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
-  // Shorter turns of a row that slides are said to take less, and take more (H200: softmax of
-  // 7634 x 33033 bf16 in turns of a sixteenth 1582 us, of 12288 367; rmsnorm of 194 x 61067 in
-  // two CTAs that walk over eight sixteenths each 36.3, of 8192 28.5).
-  if (const auto slide = ir::SlideOf(clean); !standard && slide && slide->tile < StandardSlide())
-    return std::nullopt;
+  if (!standard && TakesLonger(clean, split, StandardRows())) return std::nullopt;
   // An author tried the default where products fly.
   if (filling.at_once && !(standard && !q_.options.ptxas.empty())) out.lacks = filling.lacks;
   const ir::WorkCount work = ir::CountWork(clean, space_.names(), q_.target, {.edges = false});
@@ -93,18 +87,13 @@ std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard, 
   return out;
 }
 
-// Columns of a turn of the default's rows that slide; 0: they do not.
-int64_t TunePrograms::StandardSlide() {
-  std::call_once(standard_slide_once_, [&] {
+const RowTiles& TunePrograms::StandardRows() {
+  std::call_once(standard_rows_once_, [&] {
     DiagSink quiet;
     const Result<Cleaned> clean = space_.CleanAt(q_.call.statics, quiet);
-    if (!clean.ok()) return;
-    // Of a row that is one tile no turns are faster. (Layernorm of 140 x 28733 in sixteen parts
-    // by four CTAs 29.3 us, as one tile 17.5; rmsnorm of 264 x 30001 26.6 and 15.7.)
-    const auto slide = ir::SlideOf(clean->fn);
-    standard_slide_ = slide ? slide->tile : std::numeric_limits<int64_t>::max();
+    if (clean.ok()) standard_rows_ = RowTilesOf(clean->fn);
   });
-  return standard_slide_;
+  return standard_rows_;
 }
 
 // The form that a point was rated in, by `split` CTAs for each tile.

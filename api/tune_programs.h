@@ -11,6 +11,7 @@
 
 #include "api/tune.h"
 #include "api/tune_memory.h"
+#include "api/tune_rows.h"
 #include "api/tune_space.h"
 
 namespace tilec::api {
@@ -25,7 +26,7 @@ class TunePrograms {
 
  private:
   std::optional<TunePoint> Lower(const Point& point, bool standard, int64_t split);
-  int64_t StandardSlide();
+  const RowTiles& StandardRows();  // those of the default
   PipelineOptions FormOf(const Point& point, int64_t split) const;
   const TuneMemory::Program* Become(const Point& point, const PipelineOptions& with) const;
   std::unique_ptr<TuneMemory::Program> LowerTo(const TuneMemory::Known& known,
@@ -34,8 +35,8 @@ class TunePrograms {
 
   const TuneSpace& space_;
   const TuneQuestion& q_;
-  std::once_flag standard_slide_once_;
-  int64_t standard_slide_ = 0;
+  std::once_flag standard_rows_once_;
+  RowTiles standard_rows_;
 };
 
 }  // namespace tilec::api

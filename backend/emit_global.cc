@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backend/access.h"
+#include "backend/cache_hints.h"
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
 #include "backend/pairs.h"
@@ -45,7 +46,8 @@ std::string TypeName(llvm::Type* type) { return "b" + std::to_string(type->getIn
 PtxInst Emitter::LoadInst(const ir::Op& op) const {
   const ir::Param* read = op.operands.empty() ? nullptr : fn_.param(op.operands[0]);
   const bool written = read && read->direction != ir::Direction::kIn;
-  return written ? PtxInst::kLdWritten : PtxInst::kLdGlobal;
+  if (written) return PtxInst::kLdWritten;
+  return PassesBy(fn_, op) ? PtxInst::kLdLast : PtxInst::kLdGlobal;
 }
 
 Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
@@ -83,6 +85,7 @@ Regs Emitter::LoadGlobal(llvm::Value* address, int64_t offset, llvm::Value* pred
 void Emitter::StoreGlobal(llvm::Value* address, int64_t offset, llvm::Value* predicate,
                           const Regs& elements, DType d, PtxInst inst) {
   if (predicate == b_.getFalse()) return;
+  if (inst == PtxInst::kStGlobal) inst = stores_;
   Regs words = ToMemory(elements, d);
   const size_t n = words.size();
   llvm::Type* type = words[0]->getType();
@@ -263,6 +266,13 @@ Result<void> Emitter::EmitGLoad(const ir::Op& op) {
 }
 
 Result<void> Emitter::EmitGStore(const ir::Op& op) {
+  stores_ = PassesBy(fn_, op) ? PtxInst::kStLast : PtxInst::kStGlobal;
+  const Result<void> done = EmitStore(op);
+  stores_ = PtxInst::kStGlobal;
+  return done;
+}
+
+Result<void> Emitter::EmitStore(const ir::Op& op) {
   if (op.i("shifted", 0) == 2) return EmitSlidStore(op);
   if (GoesInPairs(op)) return Done();
   const ir::ValueId tile = op.operands[1];

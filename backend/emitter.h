@@ -220,6 +220,7 @@ class Emitter {
                            const std::vector<std::vector<int>>& groups);
   Result<void> EmitGLoad(const ir::Op& op);
   Result<void> EmitGStore(const ir::Op& op);
+  Result<void> EmitStore(const ir::Op& op);
   // emit_atomic.cc, emit_exchange.cc
   Result<void> EmitGAtomic(const ir::Op& op);
   struct AtomicForm {
@@ -411,7 +412,8 @@ class Emitter {
   std::vector<std::function<void()>> unread_;  // parts of reductions that share a barrier
   std::vector<llvm::Value*> maps_;             // i64 generic address of each tensor map
   RoleState role_;
-  PtxInst loads_ = PtxInst::kLdGlobal;  // how the last op that loads reads its tensor
+  PtxInst loads_ = PtxInst::kLdGlobal;   // how the last op that loads reads its tensor
+  PtxInst stores_ = PtxInst::kStGlobal;  // how the op at hand writes its own
   bool describe_anew_ = false;          // operands of products, in every iteration
   bool awaited_grid_ = false;           // the grid before this one in its stream
   llvm::Value* part_ = nullptr;         // of the role, whose elected thread is being emitted

@@ -19,6 +19,7 @@
 #include "api/split.h"
 #include "api/tune.h"
 #include "api/tune_facts.h"
+#include "backend/cache_hints.h"
 #include "ir/count_work.h"
 #include "scheduler/copy_lines.h"
 #include "scheduler/kernel_time.h"
@@ -103,6 +104,20 @@ class RowsTest : public LibraryTest {
     const auto warps = LowerToWarps(loaded_, *std::move(tile), options.For(call), nullptr, diags);
     ASSERT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
     point->lowered = 1e3 * ms(ShapeOf(*warps, target, names, copies, likely));
+  }
+
+  // By one CTA a row.
+  ir::Function WarpsOf(const Size& size) {
+    const Call call = CallOf(size, 1);
+    DiagSink diags;
+    auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+    EXPECT_TRUE(tile.ok());
+    PipelineOptions options;
+    options.first_schedules = true;
+    options.prove = false;
+    auto warps = LowerToWarps(loaded_, *std::move(tile), options.For(call), nullptr, diags);
+    EXPECT_TRUE(warps.ok()) << RenderAll(diags, loaded_.sources);
+    return *std::move(warps);
   }
 
   // SHARES that are chosen, and the CTAs that share a row.
@@ -191,6 +206,37 @@ TEST_F(RowsTest, TheChoiceIsNearTheFastest) {
   EXPECT_LE(worst, 0.26);
 }
 
+// Rows of 16 bits at odd places that are one tile have half as many threads as their elements ask
+// for, and rows that slide without weights.
+TEST_F(RowsTest, OddRowsHaveFewerThreads) {
+  const auto threads = [&](const Size& size) { return 32 * WarpsOf(size).launch.warps; };
+  EXPECT_EQ(threads({"layernorm", 12582, 3653}), 128);  // 67.1 us by 256, 56.3 by 128
+  EXPECT_EQ(threads({"layernorm", 12582, 3656}), 256);
+  EXPECT_EQ(threads({"layernorm", 4000, 28001}), 256);  // 252, 202
+  EXPECT_EQ(threads({"softmax", 2836, 3009}), 256);     // of f32: 18.0, by 128 19.3
+  EXPECT_EQ(threads({"rmsnorm", 4431, 81607}), 512);    // in turns: 567, by 256 672
+}
+
+// Where rows are read again, what is read for the last time and what is written pass by.
+TEST_F(RowsTest, WhatIsReadForTheLastTimePassesBy) {
+  const auto passing = [&](const Size& size) {
+    const ir::Function warps = WarpsOf(size);
+    std::pair<int, int> loads_stores = {0, 0};
+    for (ir::OpId id : ir::OpsInOrder(warps)) {
+      const ir::Op& op = warps.ops[id];
+      if (op.kind != ir::OpKind::kGLoad && op.kind != ir::OpKind::kGStore) continue;
+      const bool passes = backend::PassesBy(warps, op);
+      (op.kind == ir::OpKind::kGLoad ? loads_stores.first : loads_stores.second) += passes;
+    }
+    return loads_stores;
+  };
+  EXPECT_EQ(passing({"softmax_bf16", 4096, 65536}), std::pair(1, 1));
+  EXPECT_EQ(passing({"rmsnorm", 4431, 81607}), std::pair(1, 1));  // not the weights
+  EXPECT_EQ(passing({"layernorm", 2761, 66455}), std::pair(1, 1));  // of three loops the last
+  EXPECT_EQ(passing({"softmax_bf16", 4096, 8192}), std::pair(0, 0));
+  EXPECT_EQ(passing({"rmsnorm", 4096, 8192}), std::pair(0, 0));
+}
+
 // What a CTA of a cluster reduces in its loops is its own, what is kept in shared memory leaves
 // registers for more CTAs, and clusters of rows begin sooner than those of products.
 TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
@@ -202,6 +248,8 @@ TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   EXPECT_EQ(Chosen({"layernorm", 300, 20001}), Form(1, 1));   // 16.1, in eight 18.5
   // Parts of eight or sixteen that one CTA walks over are slower than the row's own tiles.
   EXPECT_EQ(Chosen({"softmax_bf16", 427, 20613}), Form(1, 1));  // 21.6, (8, 1) 30.0
+  EXPECT_EQ(Chosen({"rmsnorm", 719, 11280}), Form(1, 1));       // 11.2, (8, 1) 14.6
+  EXPECT_EQ(Chosen({"rmsnorm", 25587, 12511}), Form(1, 1));     // 457, (8, 1) 516
   // Where the row's own tiles slide, too: shorter turns, of one CTA or of few, take longer.
   EXPECT_EQ(Chosen({"softmax_bf16", 7634, 33033}), Form(1, 1));   // 367, (16, 1) 1582, a copy 239
   EXPECT_EQ(Chosen({"softmax_bf16", 3319, 37137}), Form(1, 1));   // 214, (8, 8) 279
@@ -212,8 +260,8 @@ TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 2));  // 626, alone 805
   EXPECT_EQ(Chosen({"rmsnorm", 1057, 109869}), Form(1, 2));    // 202, alone 242
   EXPECT_EQ(Chosen({"rmsnorm", 7532, 55337}), Form(1, 1));     // 654, in two 750
-  // Turns of a part are no faster than a row that is one tile.
-  EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(1, 1));  // 17.5, (16, 4) 29.3
+  // Eighths by four CTAs, of which each has two; sixteenths 29.3, as one tile 17.5 (512 threads).
+  EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(8, 4));  // 14.1
 }
 
 }  // namespace

@@ -42,13 +42,14 @@ TEST(Compile, AddsTiles) {
 
 // Told that one CTA of 512 threads is enough, ptxas takes the registers of two.
 TEST(Compile, LargeCtasAreNotToldThatOneIsEnough) {
-  const auto told = [](int warps, int64_t ctas) {
+  const auto told = [](int warps, int64_t ctas, int64_t cluster = 1) {
     Kernel k("large", warps);
     const std::vector<int64_t> shape = {64, 128};
     const ir::Layout layout = ir::BlockedLayout(shape, 8, 32 * warps);
     const ValueId a = k.In({"A", DType::kBF16, shape, Random(DType::kBF16, 64 * 128, 1), {}});
     k.Store(k.Out({"C", DType::kBF16, shape, {}, {}}), k.Load(a, shape, layout, 8), 8);
     k.fn.launch.ctas_per_sm = ctas;
+    k.fn.launch.cluster = cluster;
     EXPECT_TRUE(k.Build());
     const std::string& ptx = k.image().ptx;
     const std::string word = ".minnctapersm ";
@@ -58,6 +59,7 @@ TEST(Compile, LargeCtasAreNotToldThatOneIsEnough) {
   EXPECT_EQ(told(8, 1), 1);
   EXPECT_EQ(told(16, 1), 0);
   EXPECT_EQ(told(16, 2), 2);
+  EXPECT_EQ(told(8, 1, 2), 0);  // nor CTAs that share what there is
 }
 
 TEST(Compile, RunsIt) {
