@@ -14,6 +14,7 @@
 #include "scheduler/body_facts.h"
 #include "scheduler/bounds.h"
 #include "scheduler/extract.h"
+#include "scheduler/held_slots.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
 #include "scheduler/row_bytes.h"
@@ -268,9 +269,18 @@ class Outside {
           inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
       }
       if (!op.regions.empty() || Meets(op.kind)) waiting_ = false;
-      for (ir::BlockId region : op.regions) Walk(region, inside);
+      for (ir::BlockId region : op.regions)
+        if (region == op.regions[0] || !IsInstead(op)) Walk(region, inside);
       if (op.regions.empty()) Add(op, times);
     }
+  }
+
+  // What the rare tile does in place of the others (ir/passes/whole_stores.cc), beside products.
+  bool IsInstead(const Op& op) const {
+    const std::vector<OpId>& last = fn_.blocks[op.regions.back()].ops;
+    return op.kind == OpKind::kIf && !work_.products.empty() &&
+           std::all_of(last.begin(), last.end(),
+                       [&](OpId id) { return fn_.ops[id].regions.empty(); });
   }
 
   // A turn's threads load, meet and store as those of straight code do: nothing runs ahead of the
@@ -445,7 +455,8 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (!products) period.busy = UnitsBusy(graph);
       if (products)
         period.least =
-            std::max(LeastTurn(graph, target), LeastBrought(*cut, loop.extraction, target, &plan));
+            std::max({LeastTurn(graph, target), HeldBySlots(cut->fn, target, graph, &plan),
+                      LeastBrought(*cut, loop.extraction, target, &plan)});
       const bool chained = !cut->at_once && Chained(graph, tensor);
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)

@@ -81,7 +81,7 @@ class WholeStorer {
   // Is it made of a product's result, element by element?
   bool OfProducts(ValueId v, int depth = 0) const {
     const Op* def = fn_.def(v);
-    if (!def || !fn_.type(v).is_tile() || depth > 16) return false;
+    if (!def || fn_.type(v).is_scalar() || depth > 16) return false;
     if (def->kind == OpKind::kDot) return true;
     if (def->kind == OpKind::kFor) {
       const std::vector<ValueId>& yields = fn_.ops[fn_.blocks[def->regions[0]].ops.back()].operands;
@@ -101,7 +101,7 @@ class WholeStorer {
       const Op& op = fn_.ops[*at];
       const bool kind = Info(op.kind).elementwise() || op.kind == OpKind::kBroadcast ||
                         op.kind == OpKind::kReshape;
-      if (!kind || !fn_.type(op.results[0]).is_tile()) continue;
+      if (!kind || fn_.type(op.results[0]).is_scalar()) continue;
       const std::vector<Uses::Use>& uses = uses_.of(op.results[0]);
       if (!uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Uses::Use& use) {
             return use.reader == store || own.count(use.reader) > 0;
