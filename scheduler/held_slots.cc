@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/isa.h"
+#include "ir/lower/waits.h"
 
 namespace tilec::scheduler {
 
@@ -62,12 +63,25 @@ int64_t HeldBySlots(const ir::Function& fn, const ir::Target& target, const Grap
   const int64_t room = graph.machine.smem_bytes;
   if (bytes == 0 || (room - MostStaged(fn)) / bytes >= kEnoughSlots) return 0;
   if (!*plan) *plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
-  const int64_t slots = std::max<int64_t>(2, (room - Staged(fn, target, **plan)) / bytes);
+  const int64_t slots = std::max<int64_t>(1, (room - Staged(fn, target, **plan)) / bytes);
   if (slots >= kEnoughSlots) return 0;
   int64_t copied = 0;
   for (const auto& [unit, cycles] : copies)
     copied = std::max(copied, cycles / graph.units[static_cast<size_t>(unit)].capacity);
   return (latency + copied + product) / slots;
+}
+
+int64_t LostInDecoding(const ir::Function& fn, const ir::Target& target,
+                       const Extraction& extraction, int64_t cycles) {
+  bool decodes = false;
+  int64_t product = 0;
+  for (const OpOrigin& origin : extraction.origins)
+    for (const OriginStep& step : origin.steps) {
+      if (step.kind != StepKind::kOp || fn.ops[step.op].kind != ir::OpKind::kDot) continue;
+      product += ir::ProductCycles(fn, fn.ops[step.op], target);
+      decodes = decodes || ir::DecodedByThreads(fn, fn.ops[step.op].operands[0]);
+    }
+  return decodes && 2 * product >= cycles ? target.model.hand_over_cycles : 0;
 }
 
 }  // namespace tilec::scheduler

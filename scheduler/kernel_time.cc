@@ -472,6 +472,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
+      period.cycles += LostInDecoding(cut->fn, target, loop.extraction, period.cycles);
       period.cycles = std::max(period.cycles, period.least);
       // A turn as long as its chain has nothing of a pipeline to fill.
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);

@@ -119,7 +119,8 @@ std::optional<double> MarginOfOneRole(const ir::Function& fn, const ir::Target& 
   // than a sector (13 of 13x19792x40 21.3 and 15.9 us, 66 of 34519x736x32 1399 and 1136,
   // 20339x50984x112 1231 and 1090), and up to 1.27 of it where they have less.
   const bool narrow = NarrowRows(fn, target), again = work.instances > beside * target.limits.sms;
-  if (work.instances <= target.limits.sms || (again && (chained || narrow))) return std::nullopt;
+  if (work.instances <= target.limits.sms || (again && (chained || narrow || !work.exact)))
+    return std::nullopt;
   if (!chained && MostRows(fn) > (again ? 2 : 1) * kRowsOfInstruction) return std::nullopt;
   // Rows of a sector or less are brought by threads where a role does nothing else.
   if (chained || narrow) return margin;
