@@ -68,7 +68,7 @@ int64_t HeldBySlots(const ir::Function& fn, const ir::Target& target, const Grap
   int64_t copied = 0;
   for (const auto& [unit, cycles] : copies)
     copied = std::max(copied, cycles / graph.units[static_cast<size_t>(unit)].capacity);
-  return (latency + copied + product) / slots;
+  return (latency + target.model.memory_cycles + copied + product) / slots;
 }
 
 int64_t LostInDecoding(const ir::Function& fn, const ir::Target& target,

@@ -4,12 +4,12 @@
 // three slots one is copied while one is read and one waits; with two the copy of the next but one
 // iteration begins when this one's product ends, so that an iteration takes half of all of it:
 //
-//     (latency of a copy + its share of the L2 + the product) / 2
+//     (latency of a copy from memory + its share of the L2 + the product) / 2
 //
-// H200, pairs that stay: 688x30768x18472 in 176x256x64 2065 cycles an iteration (2004 by this, 1600
-// by the units), 45936x664x19072 of [K, M] and [K, N] in 256x168x64 1979 (1939, 1534). Two slots are
-// what is left beside a tile that is staged as a whole: one that is stored transposed, or whose rows
-// are no multiple of 32 bytes.
+// H200, pairs that stay: 688x30768x18472 in 176x256x64 2065 cycles an iteration (1600 by the units
+// alone), 45936x664x19072 of [K, M] and [K, N] in 256x168x64 1979 (1534). Two slots are what is left
+// beside a tile that is staged as a whole: one that is stored transposed, or whose rows are no
+// multiple of 32 bytes. One slot: each iteration waits for its own copies.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
