@@ -171,7 +171,7 @@ void WorkCounter::RunFor(OpId id, const Op& op) {
   const Scalar lo = At(op.operands[0]), hi = At(op.operands[1]);
   const int64_t step = std::max<int64_t>(1, op.i("step"));
   const bool known = lo && hi;
-  const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : Listed(op);
+  const int64_t trips = known ? std::max<int64_t>(0, -FloorDiv(*lo - *hi, step)) : 1;
   out_.exact &= known;
   out_.trips[id] = SaturatingSum(out_.trips[id], static_cast<double>(trips) * weight_);
   out_.most[id] = std::max(out_.most[id], trips);

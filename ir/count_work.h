@@ -3,8 +3,7 @@
 // no kernel: a causal attention counts half because its loops do.
 //
 // Tiles that hang over a tensor's edge count for the part inside. Where a loop's bounds or a branch
-// depend on tensor contents, one pass is counted and `exact` is false; of rows that a list of
-// offsets deals out (from[e]..from[e + 1]), the mean of the list.
+// depend on tensor contents, one pass is counted and `exact` is false.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

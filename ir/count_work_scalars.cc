@@ -12,32 +12,6 @@
 
 namespace tilec::ir {
 
-// Iterations of a loop from one entry of a list to the next, over rows of a tensor: all of its rows
-// are dealt out to the entries.
-int64_t WorkCounter::Listed(const Op& loop) const {
-  const auto list = [&](ValueId v) {
-    const Op* load = fn_.def(Without(fn_, OpKind::kCast, v).value);
-    return load && load->kind == OpKind::kLoad && load->s("modes") == "s" ? load->operands[0]
-                                                                         : ValueId();
-  };
-  const ValueId from = list(loop.operands[0]);
-  if (!from.valid() || list(loop.operands[1]) != from) return 1;
-  const auto entries = dims_.find(from.index);
-  if (entries == dims_.end() || entries->second[0] < 2) return 1;
-  const ValueId position = fn_.blocks[loop.regions[0]].args[0];
-  for (OpId id : fn_.blocks[loop.regions[0]].ops) {
-    const Op& op = fn_.ops[id];
-    const std::string& modes = op.s("modes");
-    if (op.kind != OpKind::kLoad || dims_.count(op.operands[0].index) == 0) continue;
-    for (size_t d = 0; d < modes.size(); ++d)
-      if (modes[d] == 'r' && op.operands[1 + d] == position)
-        return std::max<int64_t>(
-            1, CeilDiv(dims_.at(op.operands[0].index)[d],
-                       (entries->second[0] - 1) * std::max<int64_t>(1, loop.i("step"))));
-  }
-  return 1;
-}
-
 namespace {
 
 using Counted = WorkCounter::Scalar;

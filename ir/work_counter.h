@@ -60,7 +60,6 @@ class WorkCounter {
   void RunParallel(const Op& op);
   void RunFor(OpId id, const Op& op);
   bool Steers(const Op& loop) const;
-  int64_t Listed(const Op& loop) const;
   void RunWhile(const Op& op);
   void RunIf(const Op& op);
   static int64_t Inside(int64_t start, int64_t n, int64_t end);

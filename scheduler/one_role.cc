@@ -125,10 +125,8 @@ std::optional<double> MarginOfOneRole(const ir::Function& fn, const ir::Target& 
   // Rows of a sector or less are brought by threads where a role does nothing else.
   if (chained || narrow) return margin;
   // Tiles of one turn that CTAs of several roles walk over take longer than is said by that much
-  // (docs/perf_log.md: two to five rounds 1.23 to 1.43 of it, one round and one role 1.17 to 1.2;
-  // many rounds 1.37 to 1.84, and of one role 1.0 to 1.13).
-  constexpr double kManyRounds = 0.35;
-  return again ? -kManyRounds : -margin;
+  // (docs/perf_log.md: two to five rounds 1.23 to 1.43 of it, one round and one role 1.17 to 1.2).
+  return -margin;
 }
 
 }  // namespace tilec::scheduler

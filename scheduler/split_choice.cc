@@ -178,7 +178,6 @@ class Question {
     return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
   }
   int64_t TilesOf(const Form& form) { return WorkOf(form).instances; }
-  bool Exact(const Form& form) { return WorkOf(form).exact; }  // or lengths stand in memory
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
@@ -233,7 +232,7 @@ class Forms::Kept {
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
     }
     bool leaves = false;  // walking loses: in each round all heads' keys come from memory again
-    if ((alone->uneven || !model.Exact(plain_.form)) && CanStay()) {
+    if (alone->uneven && CanStay()) {
       std::optional<KernelTime> stays = model.TimeOf(plain_.form, 1, 1, true);
       if (stays) stays->ms += target_.model.again_share * model.again_ms;
       choice.stays = stays && stays->ms < (1 - target_.model.tune_margin) * alone->ms;
