@@ -270,17 +270,9 @@ class Outside {
       }
       if (!op.regions.empty() || Meets(op.kind)) waiting_ = false;
       for (ir::BlockId region : op.regions)
-        if (region == op.regions[0] || !IsInstead(op)) Walk(region, inside);
+        if (region == op.regions[0] || !StoresInstead(fn_, op)) Walk(region, inside);
       if (op.regions.empty()) Add(op, times);
     }
-  }
-
-  // What the rare tile does in place of the others (ir/passes/whole_stores.cc), beside products.
-  bool IsInstead(const Op& op) const {
-    const std::vector<OpId>& last = fn_.blocks[op.regions.back()].ops;
-    return op.kind == OpKind::kIf && !work_.products.empty() &&
-           std::all_of(last.begin(), last.end(),
-                       [&](OpId id) { return fn_.ops[id].regions.empty(); });
   }
 
   // A turn's threads load, meet and store as those of straight code do: nothing runs ahead of the

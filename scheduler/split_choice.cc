@@ -178,6 +178,7 @@ class Question {
     return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
   }
   int64_t TilesOf(const Form& form) { return WorkOf(form).instances; }
+  bool Exact(const Form& form) { return WorkOf(form).exact; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
@@ -232,12 +233,13 @@ class Forms::Kept {
       if (choice.share_copies || stays) take(choice.share_copies ? *shared : *stays);
     }
     bool leaves = false;  // walking loses: in each round all heads' keys come from memory again
-    if (alone->uneven && CanStay()) {
+    // Where lengths stand in memory one iteration is counted for each tile, whoever takes it.
+    if ((alone->uneven || !model.Exact(plain_.form)) && CanStay()) {
       std::optional<KernelTime> stays = model.TimeOf(plain_.form, 1, 1, true);
       if (stays) stays->ms += target_.model.again_share * model.again_ms;
       choice.stays = stays && stays->ms < (1 - target_.model.tune_margin) * alone->ms;
       if (choice.stays) take(*stays);
-      leaves = stays && stays->ms > target_.model.walking_loses * alone->ms;
+      leaves = alone->uneven && stays && stays->ms > target_.model.walking_loses * alone->ms;
     }
     const auto share = [&](Tiles& tiles, const KernelTime& whole, int64_t pack) {
       // Of rows an SM has several CTAs side by side.
