@@ -89,6 +89,7 @@ inline constexpr PassId kCleanUp[] = {PassId::kDecodeScales,
                                       PassId::kSwapOperands,
                                       PassId::kFoldTranspose,
                                       PassId::kRowVectors,
+                                      PassId::kWholeStores,
                                       PassId::kDce};
 static_assert(FactsAfter(kCleanUp, kTileLevel), "clean-up lacks a fact some pass needs");
 

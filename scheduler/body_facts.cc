@@ -124,4 +124,16 @@ class Reader {
 
 BodyFacts FactsOf(const ir::Function& fn, OpId loop) { return Reader(fn, loop).Run(); }
 
+bool StoresInstead(const ir::Function& fn, const ir::Op& op) {
+  if (op.kind != ir::OpKind::kIf) return false;
+  const auto stored = [&](ir::BlockId arm) {
+    for (ir::OpId id : fn.blocks[arm].ops)
+      if (fn.ops[id].kind == ir::OpKind::kStore) return fn.ops[id].operands[0];
+    return ir::ValueId();
+  };
+  const ir::ValueId first = stored(op.regions.front());
+  return first.valid() && op.regions.front() != op.regions.back() &&
+         stored(op.regions.back()) == first;
+}
+
 }  // namespace tilec::scheduler

@@ -27,4 +27,8 @@ struct BodyFacts {
 
 BodyFacts FactsOf(const ir::Function& fn, ir::OpId loop);
 
+// Is it a branch whose last arm stores to the tensor that its first arm stores to? The last one is
+// for the rare tile (ir/passes/whole_stores.cc).
+bool StoresInstead(const ir::Function& fn, const ir::Op& op);
+
 }  // namespace tilec::scheduler

@@ -36,6 +36,7 @@ class FormTimes {
   // Of one_role.h.
   std::optional<double> MarginOfOneRole(KernelForm& form);
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
+  bool Exact(const KernelForm& form) { return WorkOf(form).exact; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:

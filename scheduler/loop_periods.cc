@@ -8,6 +8,7 @@
 #include "ir/warp_check/rate.h"
 #include "scheduler/bounds.h"
 #include "scheduler/extract.h"
+#include "scheduler/held_slots.h"
 #include "scheduler/one_after_another.h"
 #include "scheduler/op_work.h"
 #include "scheduler/program_cut.h"
@@ -245,7 +246,8 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (!products) period.busy = UnitsBusy(graph);
       if (products)
         period.least =
-            std::max(LeastTurn(graph, target), LeastBrought(*cut, loop.extraction, target, &plan));
+            std::max({LeastTurn(graph, target), HeldBySlots(cut->fn, target, graph, &plan),
+                      LeastBrought(*cut, loop.extraction, target, &plan)});
       const bool chained = !cut->at_once && Chained(graph, tensor);
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)
@@ -264,6 +266,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
+      period.cycles += LostInDecoding(cut->fn, target, loop.extraction, period.cycles);
       period.cycles = std::max(period.cycles, period.least);
       // A turn as long as its chain has nothing of a pipeline to fill.
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);

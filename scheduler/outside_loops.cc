@@ -6,6 +6,7 @@
 #include "ir/lower/slides.h"
 #include "ir/op_info.h"
 #include "ir/passes/row_threads.h"
+#include "scheduler/body_facts.h"
 #include "scheduler/extract.h"
 #include "scheduler/loop_periods.h"
 #include "scheduler/op_work.h"
@@ -59,7 +60,8 @@ void OutsideLoops::Walk(ir::BlockId block, double times) {
         inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
     }
     if (!op.regions.empty() || Meets(op.kind)) waiting_ = false;
-    for (ir::BlockId region : op.regions) Walk(region, inside);
+    for (ir::BlockId region : op.regions)
+      if (region == op.regions[0] || !StoresInstead(fn_, op)) Walk(region, inside);
     if (op.regions.empty()) Add(op, times);
   }
 }

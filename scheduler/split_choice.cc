@@ -84,12 +84,14 @@ void SplitChooser::TryCopyingTogether() {
 // CTAs walk over tiles that take unequally long. True: that loses, for in each round all heads'
 // keys come from memory again.
 bool SplitChooser::TryWalking() {
-  if (!alone_.uneven || !forms_.CanStay()) return false;
+  // Where lengths stand in memory one iteration is counted for each tile, whoever takes it.
+  const bool unknown = !model_.Exact(forms_.plain().form);
+  if ((!alone_.uneven && !unknown) || !forms_.CanStay()) return false;
   std::optional<KernelTime> stays = model_.TimeOf(forms_.plain().form, 1, 1, true);
   if (stays) stays->ms += target_.model.again_share * model_.again_ms;
   choice_.stays = stays && stays->ms < (1 - target_.model.tune_margin) * alone_.ms;
   if (choice_.stays) Take(*stays);
-  return stays && stays->ms > target_.model.walking_loses * alone_.ms;
+  return alone_.uneven && stays && stays->ms > target_.model.walking_loses * alone_.ms;
 }
 
 SplitChooser::Shared SplitChooser::WhatIsShared(TileForms& tiles, const KernelTime& whole) const {

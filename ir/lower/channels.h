@@ -26,9 +26,10 @@ struct ChannelSet {
 };
 
 // nullopt: nothing to gain or the producer's control cannot be known to it; `why`, if given, says.
+// `room`: bytes of shared memory.
 std::optional<ChannelSet> PlanChannels(const Function& fn, const LayoutPlan& plan,
-                                       const std::vector<RoleNeeds>& needs, bool joined = false,
-                                       NoProducer* why = nullptr);
+                                       const std::vector<RoleNeeds>& needs, int64_t room,
+                                       bool joined = false, NoProducer* why = nullptr);
 
 // The ring's first load, in program order, into the place of the slot that the load of a site
 // fills.

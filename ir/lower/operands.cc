@@ -165,7 +165,7 @@ std::optional<TileAccess> TmaAccess(const Function& fn, const Op& op, const Targ
         (access.row_dim < 0 ? access.row_dim : access.col_dim) = static_cast<int>(d);
       const ValueId start = op.operands[operand];
       if (static_cast<int64_t>(d) == rank - 1 && !OnChunk(fn, start, dtype)) return std::nullopt;
-      if (store && !NonNegative(fn, start)) return std::nullopt;  // faults, too
+      if (store && !NonNegativeIn(fn, op.block, start)) return std::nullopt;  // faults, too
       if (store) {
         // Clipped to range ∩ tensor; TMA clips to the tensor only. They agree where the range ends
         // at the extent, or at the smaller of the extent and its own full size.

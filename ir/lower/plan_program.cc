@@ -88,7 +88,8 @@ void ProgramPlanner::Begin(const std::optional<std::vector<RoleNeeds>>& needs) {
   p_.needs = *needs;
   const auto plan_rings = [&] {
     std::optional<ChannelSet> set =
-        PlanChannels(in_, tiles_, p_.needs, options_.joined_rings, &no_producer_);
+        PlanChannels(in_, tiles_, p_.needs, target_.limits.smem_bytes, options_.joined_rings,
+                     &no_producer_);
     p_.specialized = set.has_value();
     if (!set) set.emplace();
     p_.rings = std::move(set->rings);

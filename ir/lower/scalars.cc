@@ -119,15 +119,20 @@ class LowerBound {
   bool SomeBranch(F&& of) {
     for (BlockId at = scope_; at.valid() && fn_.blocks[at].parent.valid();) {
       const Op& parent = fn_.ops[fn_.blocks[at].parent];
-      const Op* cmp = parent.kind == OpKind::kIf && parent.regions[0] == at
-                          ? fn_.def(parent.operands[0])
-                          : nullptr;
-      if (cmp && cmp->kind == OpKind::kCmp && cmp->s("pred") == "lt" &&
-          fn_.type(cmp->operands[0]).is_scalar() && of(cmp->operands[0], cmp->operands[1]))
+      if (parent.kind == OpKind::kIf && parent.regions[0] == at && SomeLess(parent.operands[0], of))
         return true;
       at = parent.block;
     }
     return false;
+  }
+  // Of a condition, or of the terms of one that holds only where all of them do.
+  template <class F>
+  bool SomeLess(ValueId condition, F& of) {
+    const Op* op = fn_.def(condition);
+    if (op && op->kind == OpKind::kAnd)
+      return SomeLess(op->operands[0], of) || SomeLess(op->operands[1], of);
+    return op && op->kind == OpKind::kCmp && op->s("pred") == "lt" &&
+           fn_.type(op->operands[0]).is_scalar() && of(op->operands[0], op->operands[1]);
   }
   bool Follows(ValueId v, int64_t least) {
     return SomeBranch(
@@ -215,7 +220,10 @@ bool NonNegative(const Function& fn, ValueId v) {
   const BlockId scope = value.block.valid() ? value.block
                         : value.def.valid() ? fn.ops[value.def].block
                                             : BlockId();
-  return LowerBound(fn, scope).AtLeast(v, 0);
+  return NonNegativeIn(fn, scope, v);
+}
+bool NonNegativeIn(const Function& fn, BlockId block, ValueId v) {
+  return LowerBound(fn, block).AtLeast(v, 0);
 }
 
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape) {

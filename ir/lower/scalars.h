@@ -19,6 +19,8 @@ int64_t AlignOf(const Function& fn, ValueId v);
 // True if `v` is provably >= 0: dims, positions of loops that start at such a value, sums, products
 // and quotients of such values.
 bool NonNegative(const Function& fn, ValueId v);
+// … where an op of this block reads it: the branches around were taken.
+bool NonNegativeIn(const Function& fn, BlockId block, ValueId v);
 
 // Shape without its dims of extent 1: the form tiles have at the warp level.
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape);

@@ -60,7 +60,7 @@ class StoredOverFinder {
     for (const auto& [tensor, stores] : stores_)
       for (OpId a : stores)
         for (OpId b : stores)
-          if (a == b ? MayComeBack(a) : !Apart(a, b)) over[a].push_back(b);
+          if (a == b ? MayComeBack(a) : !Apart(a, b) && !Instead(a, b)) over[a].push_back(b);
     return over;
   }
 
@@ -128,6 +128,24 @@ class StoredOverFinder {
       if (fixed && (x.add + x.size <= y.add || y.add + y.size <= x.add)) return true;
     }
     return false;
+  }
+
+  // Do they store at one place, each in another arm of a branch, and does no iteration come back
+  // to it? One of them is made then.
+  bool Instead(OpId a, OpId b) const {
+    const BlockId here = fn_.ops[a].block, there = fn_.ops[b].block;
+    const OpId branch = fn_.blocks[here].parent;
+    if (here == there || branch != fn_.blocks[there].parent || !branch.valid() ||
+        fn_.ops[branch].kind != OpKind::kIf || MayComeBack(a) || MayComeBack(b))
+      return false;
+    const Op &x = fn_.ops[a], &y = fn_.ops[b];
+    if (x.s("modes") != y.s("modes") || x.ints("sizes") != y.ints("sizes")) return false;
+    size_t operand = 2;
+    for (char mode : x.s("modes")) {
+      if (x.operands[operand] != y.operands[operand]) return false;
+      operand += OperandsOf(mode, true);
+    }
+    return true;
   }
 
   const Function& fn_;

@@ -82,7 +82,9 @@ std::optional<Obstacle> PersistentGrid::Look() {
     Slope length = Slope::kNone;
     OpId loop;
     for (OpId id : fn_.blocks[body].ops) length = Together(length, Length(id, args[d], &loop));
-    if (length == Slope::kNone) continue;
+    if (length == Slope::kNone || (length == Slope::kUnknown && TogetherEven(body, args[d])))
+      continue;
+    if (length == Slope::kUnknown && EvenInRounds(d, args.size(), loop)) continue;
     if (length == Slope::kUnknown || uneven_)
       return Obstacle{
           "tiles take unequally long in no order, because turns of this loop depend on the tile",
@@ -168,6 +170,54 @@ PersistentGrid::Slope PersistentGrid::Length(OpId id, ValueId arg, OpId* loop) c
   for (BlockId region : op.regions)
     for (OpId inner : fn_.blocks[region].ops) length = Together(length, Length(inner, arg, loop));
   return length;
+}
+
+// How much a number grows with the tile's place, where that is the same everywhere.
+std::optional<double> PersistentGrid::Growth(ValueId v, ValueId arg, int depth) const {
+  if (v == arg) return 1.0;
+  if (!DependsOn(v, arg)) return 0.0;
+  const Op* def = fn_.def(v);
+  if (depth > 32) return std::nullopt;
+  const auto of = [&](size_t i) { return Growth(def->operands[i], arg, depth + 1); };
+  if (def->kind == OpKind::kCast || def->kind == OpKind::kReshape) return of(0);
+  if (def->kind != OpKind::kAdd && def->kind != OpKind::kSub) return std::nullopt;
+  const std::optional<double> x = of(0), y = of(1);
+  if (!x || !y) return std::nullopt;
+  return def->kind == OpKind::kAdd ? *x + *y : *x - *y;
+}
+
+// Loops in front of the diagonal grow as those behind it shrink (a symmetric matrix of which one
+// triangle is stored): together, by the products of an iteration, they take every tile as long.
+bool PersistentGrid::TogetherEven(BlockId body, ValueId arg) const {
+  double sum = 0, all = 0;
+  for (OpId id : fn_.blocks[body].ops) {
+    const Op& op = fn_.ops[id];
+    OpId loop;
+    if (Length(id, arg, &loop) == Slope::kNone) continue;
+    if (op.kind != OpKind::kFor || loop != id || !HasProduct(op.regions[0])) return false;
+    const std::optional<double> from = Growth(op.operands[0], arg);
+    const std::optional<double> to = Growth(op.operands[1], arg);
+    if (!from || !to) return false;
+    double work = 0;  // of an iteration
+    for (OpId inner : OpsInside(fn_, id)) {
+      const Op& dot = fn_.ops[inner];
+      if (dot.kind == OpKind::kFor || dot.kind == OpKind::kWhile) return false;
+      if (dot.kind != OpKind::kDot) continue;
+      const double terms = double(fn_.type(dot.operands[0]).shape[1]);
+      work += terms * double(fn_.type(dot.results[0]).elements());
+    }
+    const double grown = (*to - *from) * work / double(op.i("step"));
+    sum += grown, all += std::abs(grown);
+  }
+  return all > 0 && std::abs(sum) < 1e-6 * all;
+}
+
+// Lengths that stand in memory, by place along the last range (the tokens of an expert): tiles of
+// one place along it follow each other, so that those of a round take about as long.
+bool PersistentGrid::EvenInRounds(size_t dim, size_t dims, OpId loop) const {
+  const Op& op = fn_.ops[loop];
+  return dims > 2 && dim + 1 == dims && op.kind == OpKind::kFor && !ToExpr(fn_, op.operands[0]) &&
+         !ToExpr(fn_, op.operands[1]);
 }
 
 // How many tiles there are.

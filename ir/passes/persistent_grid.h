@@ -35,6 +35,9 @@ class PersistentGrid {
   bool DependsOn(ValueId v, ValueId arg, int depth = 0) const;
   Slope SlopeOf(ValueId v, ValueId arg, int depth = 0) const;
   Slope Length(OpId id, ValueId arg, OpId* loop) const;
+  std::optional<double> Growth(ValueId v, ValueId arg, int depth = 0) const;
+  bool TogetherEven(BlockId body, ValueId arg) const;
+  bool EvenInRounds(size_t dim, size_t dims, OpId loop) const;
   void Rewrite(bool stay);
   double Shared(BlockId block, ValueId arg, bool in_loop);
   bool ReadAlong(BlockId block, ValueId arg, bool in_loop) const;

@@ -111,5 +111,20 @@ TEST_F(ProductsTest, TheTileOfASizeIsNearTheFastest) {
   EXPECT_LE(sum / static_cast<double>(sizes), 0.05);
 }
 
+// Beside a tile that leaves as a whole rings have two slots: H200, pairs that stay, 1360 us in
+// 176x256 and 1168 in 192x192; of [K, M] and [K, N] 2016 in 256x168 and 1750 in 128x224.
+TEST_F(ProductsTest, TwoSlotsTakeLonger) {
+  Load("std/matmul.tile", "gemm");
+  const auto ms = [&](const Sizes& size, int64_t bm, int64_t bn) {
+    return Choose(size, {bm, bn}).ms;
+  };
+  const Sizes wide = {688, 30768, 18472}, tall = {45936, 664, 19072};
+  EXPECT_GT(ms(wide, 176, 256), ms(wide, 192, 192));
+  EXPECT_NEAR(ms(wide, 192, 192), 1.168, 0.12);
+  Load("std/matmul.tile", "gemm_tn");
+  EXPECT_GT(ms(tall, 256, 168), ms(tall, 128, 224));
+  EXPECT_NEAR(ms(tall, 128, 224), 1.75, 0.18);
+}
+
 }  // namespace
 }  // namespace tilec::api

@@ -72,6 +72,35 @@ TEST(PersistTiles, EveryTileOnceWhereTheyTakeUnequallyLong) {
     }
 }
 
+// Of a symmetric matrix: a loop in front of the diagonal, and one behind it.
+std::string BothSides(const std::string& begin) {
+  const std::string text = ProductText("%m");
+  const size_t from = text.find("      %c = for"), to = text.find("      %mend = ");
+  std::string loop = text.substr(from, to - from);
+  loop = With(loop, "%c = for %0, %m, %z", "%rest = for " + begin + ", %K, %c");
+  for (const char* name : {"%a", "%bt", "%b", "%d", "%s", "%k"})
+    for (const char* end : {" ", ",", ":", "\n"})
+      if (const std::string word = std::string(name) + end; loop.find(word) != std::string::npos)
+        loop = With(loop, word, std::string(name) + "2" + end);
+  return With(text.substr(0, to) + loop + text.substr(to), "store %C, %c", "store %C, %rest");
+}
+
+// Tiles take equally long together: they stay, in no particular order.
+TEST(PersistTiles, LoopsThatGrowAsOthersShrink) {
+  const Function before = Parsed(BothSides("%m"));
+  const Function after = Persistent(before, 7);
+  for (const auto& [m, n] : {std::pair{128, 32}, {320, 100}, {300, 40}})
+    EXPECT_EQ(ProductOf(before, m, n, 320), ProductOf(after, m, n, 320)) << m << " " << n;
+  Function ordered = before;
+  EXPECT_FALSE(OrderTiles(ordered, 7));
+}
+
+// The second shrinks by half of what the first grows by.
+TEST(PersistTiles, NotWhereTheyDoNotMakeUpForEachOther) {
+  Function fn = Parsed(With(BothSides("%m"), "%K, %c {step = 32}", "%K, %c {step = 64}"));
+  EXPECT_TRUE(PersistTiles(fn, 7));
+}
+
 // Number of a scalar of the function, whose only params are M, N and K, with block arguments given.
 int64_t NumberOf(const Function& fn, ValueId v, std::map<ValueId, int64_t>& given) {
   if (const auto it = given.find(v); it != given.end()) return it->second;
