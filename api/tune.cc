@@ -18,6 +18,7 @@
 #include "api/schedule_names.h"
 #include "api/split.h"
 #include "api/tune_facts.h"
+#include "api/tune_forms.h"
 #include "api/tune_memory.h"
 #include "backend/ptxas.h"
 #include "ir/count_work.h"
@@ -77,10 +78,9 @@ class Search {
     TuneChoice choice;
     choice.why_not = MakeAxes(&choice.fails);
     if (!choice.why_not.empty()) return choice;
-    Point standard;
-    for (const Axis& axis : axes_) standard.push_back(axis.standard);
-    standard_ = standard;
-    FindForms();
+    for (const Axis& axis : axes_) standard_.push_back(axis.standard);
+    const Point standard = standard_;
+    forms_ = FormPoints(loaded_, signature_.kernel, call_, axes_);
     Descend(
         axes_, standard, asked_.choosing_threads, [&](const Point& p) { return Rate(p); },
         [&](const Point& p) { (void)RatingOf(p); });
@@ -120,7 +120,7 @@ class Search {
         break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = next_ == 0;
-      std::optional<TunePoint> lowered = Lower(candidate.point, is_default);
+      std::optional<TunePoint> lowered = Lower(candidate.point, forms_.count(candidate.point) > 0);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
@@ -333,32 +333,6 @@ class Search {
     return "";
   }
 
-  // Of a tune of two values, which says how the kernel is written, an author tried the defaults of
-  // the others beside either.
-  void FindForms() {
-    forms_ = {standard_};
-    for (size_t a = 0; a < axes_.size(); ++a) {
-      if (axes_[a].values.size() != 2) continue;
-      frontend::Values statics = call_.statics;
-      statics[axes_[a].name] = axes_[a].values[1 - axes_[a].standard];
-      DiagSink quiet;
-      Call call = call_;
-      call.statics = std::move(statics);
-      const auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, quiet);
-      if (!fn.ok()) continue;
-      Point form;
-      for (const Axis& axis : axes_) {
-        const auto value = fn->statics.find(axis.name);
-        const auto at = value == fn->statics.end()
-                            ? axis.values.end()
-                            : std::find(axis.values.begin(), axis.values.end(), value->second);
-        if (at != axis.values.end())
-          form.push_back(static_cast<size_t>(std::distance(axis.values.begin(), at)));
-      }
-      if (form.size() == axes_.size()) forms_.insert(std::move(form));
-    }
-  }
-
   frontend::Values ValuesOf(const Point& point) const {
     frontend::Values values;
     for (size_t a = 0; a < axes_.size(); ++a) values[axes_[a].name] = axes_[a].values[point[a]];
@@ -428,13 +402,12 @@ class Search {
     const Result<Cleaned> clean = CleanAt(call_.statics, quiet);
     if (clean.ok() && clean->loops && point.split > 1) return target_.model.row_margin;
     if (clean.ok() && !DoesMore(clean->fn)) return least;
-    // Of turns that were solved and CTAs that stay the model knows more than of what is around.
+    // Of solved turns and CTAs that stay the model knows more than of what is around.
     if (!point.by_schedule || point.time.ctas > target_.limits.sms) return more;
     const double around = (1 - point.time.loop_share) / kAround;
     return least + (more - least) * std::clamp(around, 0.0, 1.0);
   }
   std::optional<TunePoint> Lower(const Point& point, bool standard) {
-    standard = standard || forms_.count(point) > 0;
     const auto rating = rated_.find(point);
     const int64_t split = rating == rated_.end() ? 1 : rating->second.form.ctas;
     // Of more than a cluster its groups are lowered, and what puts them together is predicted.
@@ -574,7 +547,7 @@ class Search {
   Bindings names_;
   std::vector<Axis> axes_;
   Point standard_;
-  std::set<Point> forms_;  // and the defaults of others beside another form
+  std::set<Point> forms_;  // that and the defaults beside another form
   std::map<Point, Rating> rated_;
   std::once_flag standard_slide_once_;
   int64_t standard_slide_ = 0;
