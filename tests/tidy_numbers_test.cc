@@ -87,6 +87,7 @@ const std::vector<ConstantException> kMeasuredInCode = {
     {"ir/lower/row_pressure.cc", "kNearly", "the assembler's, whose habits are not a machine's"},
     {"scheduler/kernel_time.cc", "kAmongOthers",
      "the machine file has the cycles that it multiplies; seen on one machine: to go there"},
+    {"scheduler/one_after_another.cc", "kApart", "the same"},
 };
 
 // `constexpr int64_t kName = 12;` → kName, if a number stands in its value.
@@ -156,6 +157,8 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"api/measure_launches.cc", "kShort", "how launches are timed: an error of the clock"},
     {"api/refine.cc", "kSilentSeconds", "until a person is told what takes so long"},
     {"api/tune.cc", "kAsGood", "of two candidates the earlier one: of the search, not of a time"},
+    {"api/tune.cc", "kAround", "of a time, where the machine's two margins meet"},
+    {"scheduler/one_after_another.cc", "kApart", "seen on one machine: to go to its file"},
     {"api/tune.cc", "kWaste", "the step in which candidates are compared for what they do in vain"},
     {"api/tune.cc", "kThroughRegisters", "how far down the order is looked, where bounds say less"},
     {"api/tune_word.h", "kTuneSeconds", "of the seconds that measuring may take"},
