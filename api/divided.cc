@@ -58,7 +58,7 @@ std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& 
 Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
                             DiagSink& diags) {
   if (ir::HasUnlikely(fn) && !Written(loaded))
-    if (std::optional<Launches> deferred = Deferred(fn, options, diags)) return *std::move(deferred);
+    if (std::optional<Launches> both = Deferred(fn, options, diags)) return *std::move(both);
   Launches launches;
   if (GroupsOf(options) > 1) {
     std::vector<ir::PassStep> steps;

@@ -27,7 +27,8 @@ struct LaunchProgram {
   std::string title;  // "launch 1 of 2: …", for people; empty: it is the only one
 };
 
-// In the order in which they are launched: one, as `options` lower it, or the two that `fn` becomes.
+// In the order in which they are launched: one, as `options` lower it, or the two that `fn`
+// becomes.
 struct Launches {
   std::vector<LaunchProgram> programs;
   size_t tensors = 0;  // the last of each: what is between them

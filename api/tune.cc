@@ -85,7 +85,8 @@ class Search {
         break;
       if (best_ms && candidate.ms > (1 + kAsGood) * *best_ms) break;
       const bool is_default = next_ == 0;
-      std::optional<TunePoint> lowered = programs_.Lower(candidate.point, is_default);
+      std::optional<TunePoint> lowered =
+          programs_.Lower(candidate.point, space_.forms().count(candidate.point) > 0);
       if (!lowered || !IsTime(lowered->time.ms)) continue;
       lowered->is_default = is_default;
       lowered->time.ms *= Hanging(candidate.point);
@@ -267,7 +268,7 @@ class Search {
     const Result<Cleaned> clean = space_.CleanAt(q_.call.statics, quiet);
     if (clean.ok() && clean->loops && point.split > 1) return q_.target.model.row_margin;
     if (clean.ok() && !DoesMore(clean->fn)) return least;
-    // Of turns that were solved and CTAs that stay the model knows more than of what is around.
+    // Of solved turns and CTAs that stay the model knows more than of what is around.
     if (!point.by_schedule || point.time.ctas > q_.target.limits.sms) return more;
     const double around = (1 - point.time.loop_share) / kAround;
     return least + (more - least) * std::clamp(around, 0.0, 1.0);

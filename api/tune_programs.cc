@@ -31,7 +31,6 @@ int64_t ClusterOf(const scheduler::SplitChoice& form) {
 }  // namespace
 
 std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard) {
-  standard = standard || space_.forms().count(point) > 0;
   const TuneSpace::Rating* const rating = space_.Rated(point);
   const int64_t split = rating ? rating->form.ctas : 1;
   // Of more than a cluster its groups are lowered, and what puts them together is predicted.

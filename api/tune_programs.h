@@ -19,7 +19,7 @@ namespace tilec::api {
 class TunePrograms {
  public:
   explicit TunePrograms(const TuneSpace& space) : space_(space), q_(space.question()) {}
-  // Nothing: it was refused, or is known to be slow. `standard`: it is the default.
+  // Nothing: it was refused, or is known to be slow. `standard`: an author tried it.
   std::optional<TunePoint> Lower(const Point& point, bool standard);
   // Lowers it ahead of who will ask, on any thread.
   void Become(const Point& point) const;

@@ -10,6 +10,7 @@
 
 #include "api/schedule_names.h"
 #include "api/tune_facts.h"
+#include "api/tune_forms.h"
 #include "ir/isa.h"
 #include "ir/lower/columns_wanted.h"
 #include "ir/lower/widest_product.h"
@@ -53,33 +54,8 @@ std::string TuneSpace::MakeAxes(bool* fails) {
     standard_.push_back(axis.standard);
     axes_.push_back(std::move(axis));
   }
-  FindForms();
+  forms_ = FormPoints(question_.loaded, question_.signature.kernel, question_.call, axes_);
   return "";
-}
-
-// Of a tune of two values, which says how the kernel is written, an author tried the defaults of
-// the others beside either.
-void TuneSpace::FindForms() {
-  forms_ = {standard_};
-  for (size_t a = 0; a < axes_.size(); ++a) {
-    if (axes_[a].values.size() != 2) continue;
-    DiagSink quiet;
-    Call call = question_.call;
-    call.statics[axes_[a].name] = axes_[a].values[1 - axes_[a].standard];
-    const auto fn =
-        MakeTileIr(question_.loaded, question_.signature.kernel, call, nullptr, quiet);
-    if (!fn.ok()) continue;
-    Point form;
-    for (const Axis& axis : axes_) {
-      const auto value = fn->statics.find(axis.name);
-      const auto at = value == fn->statics.end()
-                          ? axis.values.end()
-                          : std::find(axis.values.begin(), axis.values.end(), value->second);
-      if (at != axis.values.end())
-        form.push_back(static_cast<size_t>(std::distance(axis.values.begin(), at)));
-    }
-    if (form.size() == axes_.size()) forms_.insert(std::move(form));
-  }
 }
 
 Point TuneSpace::PointOf(const frontend::Values& values) const {

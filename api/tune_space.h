@@ -40,7 +40,7 @@ class TuneSpace {
   std::string MakeAxes(bool* fails);
   const std::vector<Axis>& axes() const { return axes_; }
   const Point& standard() const { return standard_; }  // the defaults
-  // … and the defaults of the others beside another form of the kernel.
+  // … and the defaults beside another form of the kernel (api/tune_forms.h).
   const std::set<Point>& forms() const { return forms_; }
   const TuneQuestion& question() const { return question_; }
   // Options of what is only looked at.
@@ -66,8 +66,6 @@ class TuneSpace {
   const Rating* Rated(const Point& point) const;                   // null: it was not asked for
 
  private:
-  void FindForms();
-
   const TuneQuestion question_;
   PipelineOptions options_;
   const Bindings names_;

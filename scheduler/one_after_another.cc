@@ -14,13 +14,6 @@
 namespace tilec::scheduler {
 namespace {
 
-// Three quarters of the sum are not done at a time, whatever order is taken. (H200 at load, cycles
-// of the maximal clock a turn, beside the sum: D = 128, 128 x 128 with a running maximum 3325 and
-// 3464, with one reference a row 3164, 3072; 192 x 80 3250, 3164 and 2860, 2880; D = 64, 192 x 128
-// with a running maximum 3240, 3456, 128 x 128 2270, 2432. `chained_percent` is of other clocks:
-// times by it are 0.9 of those for a running maximum, and so are these.)
-constexpr double kApart = 0.76;
-
 bool UsesUnit(const GraphOp& op, int unit) {
   return std::any_of(op.uses.begin(), op.uses.end(),
                      [&](const UnitUse& use) { return use.unit == unit; });
@@ -43,7 +36,7 @@ std::vector<bool> Awaited(const Graph& graph, int tensor) {
 
 }  // namespace
 
-int64_t OneAfterAnother(const ir::Function& fn, const Graph& graph,
+int64_t OneAfterAnother(const ir::Function& fn, const ir::Target& target, const Graph& graph,
                         const std::vector<OpOrigin>& origins) {
   const int tensor = graph.FindUnit("tensor"), exponentials = graph.FindUnit("mufu");
   const std::vector<bool> awaited = Awaited(graph, tensor);
@@ -58,7 +51,7 @@ int64_t OneAfterAnother(const ir::Function& fn, const Graph& graph,
         });
     if (awaited[v] && across) sum += graph.ops[v].latency;
   }
-  return static_cast<int64_t>(kApart * static_cast<double>(sum));
+  return static_cast<int64_t>(target.model.turns_apart_share * static_cast<double>(sum));
 }
 
 }  // namespace tilec::scheduler

@@ -147,6 +147,7 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"api/measure_launches.cc", "kShort", "how launches are timed: an error of the clock"},
     {"api/refine.cc", "kSilentSeconds", "until a person is told what takes so long"},
     {"api/tune.cc", "kAsGood", "of two candidates the earlier one: of the search, not of a time"},
+    {"api/tune.cc", "kAround", "of a time, where the machine's two margins meet"},
     {"api/tune.cc", "kWaste", "the step in which candidates are compared for what they do in vain"},
     {"api/tune_word.h", "kTuneSeconds", "of the seconds that measuring may take"},
     {"ir/count_work.cc", "kOnce", "tiles over an edge: a count, not a time"},

@@ -101,7 +101,8 @@ void SayLosses(Session& session, const Prepared& prepared, scheduler::SolutionSt
   if (!tile.ok()) return said.Clear();
   api::PipelineOptions options = session.pipeline().For(prepared.call);
   options.solutions = store;
-  const auto made = api::LowerToWarps(session.loaded(), ir::Likely(*std::move(tile)), options, nullptr, said);
+  const auto made = api::LowerToWarps(session.loaded(), ir::Likely(*std::move(tile)), options,
+                                      nullptr, said);
   if (!made.ok()) return said.Clear();
   for (const Diagnostic& d : said.all())
     if (d.def == &compile::kSolvedForFewer || d.def == &compile::kScheduleNotLowered ||

@@ -1,7 +1,7 @@
 // Measured on an H100 (docs/perf_log.md): attention forward at head dim 128 gains 3 to 20 % by
 // turns where its rows have one reference, nothing (-1 to 1 %) with a running maximum; with three
-// warpgroups, at head dim 64, -4 to 3 %, with one reference 8 to 20 % (H200); backward, whose iterations have four and five
-// products that are not all issued back to back, loses 4 to 10 %.
+// warpgroups, at head dim 64, -4 to 3 %, with one reference 8 to 20 % (H200); backward, whose
+// iterations have four and five products that are not all issued back to back, loses 4 to 10 %.
 //
 // Of products that are complete at once (H200, TF/s without turns and with them, S 8192,
 // causal, S 2048, causal): head dim 64, 256 x 96 308 and 346, 327 and 321, 286 and 320, 250 and
@@ -30,8 +30,9 @@
 namespace tilec::ir {
 namespace {
 
-// Is an operand of the product made, inside the loop, of another product's result, or of a reduction
-// between the two? Carried values count: pipelining moves a product into the iteration before.
+// Is an operand of the product made, inside the loop, of another product's result, or of a
+// reduction between the two? Carried values count: pipelining moves a product into the iteration
+// before.
 class MadeOf {
  public:
   MadeOf(const Function& fn, OpId loop, OpKind kind) : fn_(fn), loop_(loop), kind_(kind) {}

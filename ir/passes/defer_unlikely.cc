@@ -6,7 +6,7 @@
 //
 //     parallel i, … { v = f(i); if unlikely any(c(v)) { A(i) } else { B(v) } }
 //  →  parallel i, … { v = f(i); M[tile, :] = c(v); B(v) }
-//     parallel i, … in groups { if any(M[group, :]) { for i in group { if any(M[tile, :]) { A(i) } } } }
+//     parallel groups { if any(M[group, :]) { for i in group { if any(M[tile, :]) { A(i) } } } }
 //
 // What B stores is stored for every tile, so it has to be what A stores as well, at the same place;
 // and what A needs beside the inputs is computed again, so nothing may be read that was written.

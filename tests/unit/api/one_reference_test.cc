@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/tune.h"
+#include "ir/passes/defer_unlikely.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec::api {
@@ -34,6 +35,18 @@ class OneReferenceTest : public LibraryTest {
     EXPECT_EQ(choice.why_not, "");
     for (const auto& [name, value] : choice.values) taken[name] = std::get<int64_t>(value);
     return taken;
+  }
+  bool TakesTurns(int64_t d, int64_t once, int64_t queries, int64_t keys) {
+    Given all = Size(d, 8192, true);
+    all["ONCE"] = once, all["BQ"] = queries, all["BKV"] = keys;
+    DiagSink diags;
+    std::string plan;
+    Observation look;
+    look.plan = &plan;
+    auto fn = MakeTileIr(loaded_, "attention", Of(all), nullptr, diags);
+    EXPECT_TRUE(fn.ok());
+    EXPECT_TRUE(LowerToWarps(loaded_, ir::Likely(*std::move(fn)), {}, &look, diags).ok());
+    return plan.find("turns=yes") != std::string::npos;
   }
   // Where one form was faster than another by more than the margin, so it is by the model.
   void Ranked(const Given& given, const std::vector<Form>& forms, double margin) {
@@ -71,6 +84,16 @@ TEST_F(OneReferenceTest, ItIsTakenForManyKeys) {
     EXPECT_EQ(Taken(Size(128, 8192, causal)), once) << causal;
     EXPECT_EQ(Taken(Size(128, 2048, causal)), kept) << causal;
   }
+}
+
+// Three warpgroups of 64 x 128, TF/s with a running maximum and with one reference in turns (commit
+// 7b0dfe45): S 8192 500 and 517, causal 435 and 464; 16384 causal 467 and 532.
+TEST_F(OneReferenceTest, ThreeWarpgroupsOfShortProductsTakeTurns) {
+  const std::map<std::string, int64_t> once = {{"BKV", 128}, {"BQ", 192}, {"ONCE", 1}};
+  EXPECT_EQ(Taken(Size(64, 8192, true)), once);
+  EXPECT_TRUE(TakesTurns(64, 1, 192, 128));
+  EXPECT_FALSE(TakesTurns(64, 0, 192, 128));  // kept apart by what they wait for
+  EXPECT_FALSE(TakesTurns(128, 1, 192, 80));  // products take longer: causal 662 and 623
 }
 
 }  // namespace

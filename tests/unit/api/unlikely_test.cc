@@ -1,5 +1,5 @@
-// `if unlikely(…)` as a launch of its own (ir/passes/defer_unlikely.h): which branches become one,
-// why others stay where they are, and that tiles without a mark are left alone.
+// `if unlikely(…)` as a launch of its own (ir/passes/defer_unlikely.h): which branches become
+// one, why others stay where they are, and that tiles without a mark are left alone.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
