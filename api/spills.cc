@@ -64,7 +64,8 @@ void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call
   const Result<Machine> machine = MachineOf(options, said_before);
   if (auto tile = MakeTileIr(loaded, kernel, call, nullptr, said_before); machine.ok() && tile.ok())
     if (const auto warps =
-            LowerToWarps(loaded, ir::Likely(*std::move(tile)), options.For(call), nullptr, said_before);
+            LowerToWarps(loaded, ir::Likely(*std::move(tile)), options.For(call), nullptr,
+                         said_before);
         warps.ok())
       fullest = ir::FullestRole(*warps, **machine);
   said_before.Clear();

@@ -104,8 +104,8 @@ Result<> KernelBench::Bind(const Assignments& given) {
     if (const auto* i = std::get_if<int64_t>(&value)) names_[name] = *i;
   std::vector<ir::PassStep> steps;
   for (ir::PassId id : ir::kCleanUp) steps.push_back(ir::StepOf(id));
-  TRY(clean_, api::RunSteps(session_.loaded(), ir::Likely(*tile_), steps, session_.pipeline(), &session_.look(),
-                            diags));
+  TRY(clean_, api::RunSteps(session_.loaded(), ir::Likely(*tile_), steps, session_.pipeline(),
+                            &session_.look(), diags));
   TRY(const api::Machine machine, session_.Machine());
   target_ = *machine;
   work_ = ir::CountWork(*clean_, names_, target_);
