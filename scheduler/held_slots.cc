@@ -13,13 +13,13 @@ namespace {
 
 constexpr int64_t kEnoughSlots = 3;
 
-int64_t BytesOf(const ir::Type& tile) { return tile.elements() * ir::ByteSize(tile.dtype); }
+int64_t StagedBytes(const ir::Type& tile) { return tile.elements() * ir::ByteSize(tile.dtype); }
 
 // The most that tiles on their way out could take.
 int64_t MostStaged(const ir::Function& fn) {
   int64_t bytes = 0;
   for (const ir::Op& op : fn.ops)
-    if (op.kind == ir::OpKind::kStore) bytes += BytesOf(fn.type(op.operands[1]));
+    if (op.kind == ir::OpKind::kStore) bytes += StagedBytes(fn.type(op.operands[1]));
   return bytes;
 }
 
@@ -29,7 +29,7 @@ int64_t Staged(const ir::Function& fn, const ir::Target& target, const ir::Layou
   for (const auto& [id, store] : plan.stores) {
     if (!store.tma) continue;
     const ir::Type& tile = fn.type(fn.ops[id].operands[1]);
-    const int64_t columns = tile.shape.back(), all = BytesOf(tile);
+    const int64_t columns = tile.shape.back(), all = StagedBytes(tile);
     if (store.transposed || store.smem.panel_cols == 0 || columns % store.smem.panel_cols != 0) {
       staged += all;
       continue;
