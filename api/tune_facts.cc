@@ -200,4 +200,15 @@ bool DoesMore(const ir::Function& fn) {
   return false;
 }
 
+bool AwaitsReductions(const ir::Function& fn) {
+  for (ir::OpId loop : scheduler::InnermostLoops(fn))
+    for (ir::BlockId region : fn.ops[loop].regions) {
+      const std::set<ir::ValueId> multiplied = MultipliedIn(fn, region);
+      for (ir::OpId id : fn.blocks[region].ops)
+        if (fn.ops[id].kind == ir::OpKind::kReduce && multiplied.count(fn.ops[id].results[0]) > 0)
+          return true;
+    }
+  return false;
+}
+
 }  // namespace tilec::api

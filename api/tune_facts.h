@@ -46,6 +46,9 @@ bool FillsRegisters(const ir::Function& fn, const ir::Target& target);
 // Do its innermost loops do more than copy, multiply, and scale what was multiplied?
 bool DoesMore(const ir::Function& fn);
 
+// Does a product of a loop wait, in its iteration, for what threads reduce (the largest of a row)?
+bool AwaitsReductions(const ir::Function& fn);
+
 // How many turns of the loop at `at` a turn of the lowered one makes; 0: that is another loop.
 int64_t TurnsWrittenOut(const ir::Function& clean, Span at, const ir::Op& lowered);
 

@@ -244,11 +244,12 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
       if (!products) period.busy = UnitsBusy(graph);
-      if (products)
-        period.least =
-            std::max({LeastTurn(graph, target), HeldBySlots(cut->fn, target, graph, &plan),
-                      LeastBrought(*cut, loop.extraction, target, &plan)});
       const bool chained = !cut->at_once && Chained(graph, tensor);
+      // What two products of a chain read has rings of its own and comes at times of its own.
+      const auto held = [&] { return HeldBySlots(cut->fn, target, graph, &plan); };
+      if (products)
+        period.least = std::max({LeastTurn(graph, target), chained ? 0 : held(),
+                                 LeastBrought(*cut, loop.extraction, target, &plan)});
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);

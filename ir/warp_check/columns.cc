@@ -1,4 +1,5 @@
-// Tensor memory as regions: columns, cut where an access begins or ends.
+// Tensor memory as regions: columns, cut where an access begins or ends, and where those of another
+// warpgroup begin.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -148,8 +149,18 @@ void Program::FindColumns() {
   std::set<int64_t> points;
   for (size_t r = 1; r < roles.size(); ++r)
     WalkOps(fn, roles[r].body, [&](OpId id) {
-      for (const auto& [first, end] : AllTensorColumnsOf(fn, fn.ops[id], roles[r].warps))
+      const Op& op = fn.ops[id];
+      const bool by_threads = op.kind == OpKind::kTmemLoad || op.kind == OpKind::kTmemStore;
+      const int64_t cta = by_threads ? FirstColumnOf(fn, TensorBaseOf(fn, op)) : 0;
+      const auto group = [&](int64_t column) {
+        return WarpgroupAt(fn, op, roles[r].warps, column - cta);
+      };
+      for (const auto& [first, end] : AllTensorColumnsOf(fn, op, roles[r].warps)) {
         points.insert(first), points.insert(end);
+        // A warpgroup knows only its own accesses: where the next one's begin is another region.
+        for (int64_t column = first + 1; by_threads && column < end; ++column)
+          if (group(column) != group(column - 1)) points.insert(column);
+      }
     });
   tensor_columns.assign(points.begin(), points.end());
 }

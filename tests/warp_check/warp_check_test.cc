@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "api/divided.h"
 #include "api/pipeline.h"
 #include "ir/text.h"
 #include "ir/warp_check/check.h"
@@ -42,7 +43,8 @@ class Tester {
       : target_(std::move(target)), all_(all), only_(std::move(only)) {}
   const Counts& counts() const { return counts_; }
 
-  // false: never; what is not accepted is a diagnostic, what survives is counted.
+  // Each launch of the call. false: never; what is not accepted is a diagnostic, what survives is
+  // counted.
   Result<bool> One(const api::Loaded& loaded, const frontend::TestCallInfo& call,
                    const std::string& schedule, DiagSink& diags) {
     TRY(const api::Call bound, BindDense(*loaded.program, call, diags));
@@ -50,8 +52,21 @@ class Tester {
     options.schedule = schedule;
     options.solutions = solved_.store();
     options.target = target_.name;
-    TRY(ir::Function fn, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
-    TRY(fn, api::LowerToWarps(loaded, std::move(fn), options, nullptr, diags));  // accepts it
+    TRY(ir::Function tile, api::MakeTileIr(loaded, call.kernel, bound, nullptr, diags));
+    if (!api::MayBeSeveral(tile, options))
+      return Check(loaded, std::move(tile), options, call.kernel, diags);
+    TRY(api::Launches launches, api::LaunchesOf(loaded, std::move(tile), options, diags));
+    for (api::LaunchProgram& launch : launches.programs)
+      TRY_VOID(Check(loaded, std::move(launch.fn), launch.options, call.kernel, diags));
+    return true;
+  }
+
+ private:
+  Result<bool> Check(const api::Loaded& loaded, ir::Function tile,
+                     const api::PipelineOptions& options, const std::string& kernel,
+                     DiagSink& diags) {
+    const std::string& schedule = options.schedule;
+    TRY(ir::Function fn, api::LowerToWarps(loaded, std::move(tile), options, nullptr, diags));
     if (!seen_.insert(ir::Print(fn)).second) return true;
     ++counts_.programs;
     const auto start = std::chrono::steady_clock::now();
@@ -60,7 +75,7 @@ class Tester {
     if (ms.count() > counts_.slowest_ms) {
       counts_.slowest_ms = ms.count();
       fmt::print("{:7.2f} ms {:6} states {:8} ops  {} {}\n", ms.count(), stats.states, stats.ops,
-                 call.kernel, schedule);
+                 kernel, schedule);
     }
     // What ops are good for says the walk that forgets least: what relates iterations, if that is a
     // proof; else what roles agree on.
@@ -74,14 +89,14 @@ class Tester {
     if (least.proof == ir::WarpProof::kProved) stats = std::move(least.stats);
     if (whole.proof == ir::WarpProof::kRefuted) {
       ++counts_.survived;
-      fmt::print("PROVED only with slots apart: {} {}\n", call.kernel, schedule);
+      fmt::print("PROVED only with slots apart: {} {}\n", kernel, schedule);
     }
     // A right program is one with less room for its proof, too: given up, if not proved.
     for (ir::WarpCheckOptions less : {ir::WarpCheckOptions(target_), together}) {
       less.max_ops = stats.ops / 2;
       if (ir::ProveWarps(fn, less).proof != ir::WarpProof::kRefuted) continue;
       ++counts_.survived;
-      fmt::print("REFUTED with half the room: {} {}\n", call.kernel, schedule);
+      fmt::print("REFUTED with half the room: {} {}\n", kernel, schedule);
     }
     TRY(const std::vector<ir::LoopRate> rates, ir::RatesOf(fn, target_, diags));
     for (const ir::LoopRate& rate : rates) {
@@ -89,7 +104,7 @@ class Tester {
       counts_.unrated += rate.Cycles() == 0;
       if (rate.order.circle.empty() || rate.busy < 1000) continue;
       fmt::print("{:5} cycles per turn by order, {:5} of {}: {} {}\n", rate.order.Ceil(), rate.busy,
-                 rate.unit, call.kernel, schedule);
+                 rate.unit, kernel, schedule);
     }
     // Programs of many moments get a sample, another one each; `--all` leaves none out.
     // (Mutants of one that only slots apart prove are walked to the limits.)
@@ -115,14 +130,13 @@ class Tester {
           break;
         case ir::MutantVerdict::Kind::kSurvives:
           ++counts_.survived;
-          fmt::print("SURVIVES {} {}: {}\n", call.kernel, schedule, verdict.text);
+          fmt::print("SURVIVES {} {}: {}\n", kernel, schedule, verdict.text);
           break;
       }
     }
     return true;
   }
 
- private:
   ir::Target target_;
   Solved solved_;
   std::set<std::string> seen_;

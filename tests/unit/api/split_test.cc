@@ -123,7 +123,7 @@ TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
   EXPECT_TRUE(FillsRegisters(cleaned(256, 160), **h200));
   EXPECT_TRUE(FillsRegisters(cleaned(256, 128), **h200));
   EXPECT_FALSE(FillsRegisters(cleaned(256, 112), **h200));
-  EXPECT_FALSE(FillsRegisters(cleaned(128, 176), **h200));
+  EXPECT_FALSE(FillsRegisters(cleaned(128, 160), **h200));
   EXPECT_FALSE(FillsRegisters(cleaned(64, 128), **h200));      // one warpgroup
   EXPECT_FALSE(FillsRegisters(cleaned(256, 160), **rtx4090));  // products are complete at once
 }
