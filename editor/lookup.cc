@@ -45,15 +45,6 @@ frontend::ItemPlace Imported(const Analysis& a, uint32_t offset) {
   return place.name.file == a.file ? frontend::ItemPlace{} : place;
 }
 
-const TypedKernel* KernelAround(const Analysis& a, const Symbol& symbol) {
-  if (!a.ast || !symbol.item.valid()) return nullptr;
-  const auto* kernel = a.ast->item(symbol.item).As<language::KernelItem>();
-  if (!kernel) return nullptr;
-  for (const TypedKernel& k : a.kernels)
-    if (k.name == kernel->name.text) return &k;
-  return nullptr;
-}
-
 // The first line of an item up to its body: "kernel gemm(A: bf16[M, K], …)".
 std::string Head(const Analysis& a, Span item) {
   const std::string_view text = a.sources.TextOf(item);
@@ -134,6 +125,15 @@ std::optional<Hover> OfExpression(const Analysis& a, uint32_t offset, const Line
 }
 
 }  // namespace
+
+const TypedKernel* KernelAround(const Analysis& a, const Symbol& symbol) {
+  if (!a.ast || !symbol.item.valid()) return nullptr;
+  const auto* kernel = a.ast->item(symbol.item).As<language::KernelItem>();
+  if (!kernel) return nullptr;
+  for (const TypedKernel& k : a.kernels)
+    if (k.name == kernel->name.text) return &k;
+  return nullptr;
+}
 
 std::optional<Hover> HoverAt(const Analysis& a, Position at) {
   const LineIndex lines = a.lines();

@@ -37,6 +37,9 @@ struct Hover {
 };
 std::optional<Hover> HoverAt(const Analysis& a, Position at);
 
+// The kernel in whose item the symbol stands, if its values are known; else null.
+const TypedKernel* KernelAround(const Analysis& a, const Symbol& symbol);
+
 // Of a name of this file, or of an imported module; of a path behind `import`, the module.
 std::optional<Location> DefinitionAt(const Analysis& a, Position at);
 std::vector<Range> ReferencesAt(const Analysis& a, Position at);

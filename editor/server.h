@@ -78,6 +78,7 @@ class Server {
   Document* Find(const Json& params, Failure* failure);
   void Update(const std::string& uri, std::string text, std::vector<std::string>* out);
   const std::vector<LoopSummary>& Schedules(Document& document, const TypedKernel& kernel);
+  std::vector<std::string> NotesOfLoop(Document& document, const Symbol& loop);
   Json DiagnosticsOf(const Analysis& a) const;
 
   ServerOptions options_;

@@ -108,6 +108,22 @@ Json Server::DiagnosticsOf(const Analysis& a) const {
   return out;
 }
 
+// What became of a loop on the target. Silence would read as "nothing to say" where a branch that
+// the values rule out, or one that is made in a launch of its own, has no schedule to show.
+std::vector<std::string> Server::NotesOfLoop(Document& document, const Symbol& loop) {
+  std::vector<std::string> out;
+  const std::string on = "on " + options_.target + ": ";
+  for (const TypedKernel& kernel : document.current->kernels)
+    for (const LoopSummary& made : Schedules(document, kernel))
+      if (made.begin <= loop.whole.begin && loop.whole.end <= made.end)
+        out.push_back(on + Describe(made));
+  const TypedKernel* around = KernelAround(*document.current, loop);
+  if (out.empty() && around && !Schedules(document, *around).empty())
+    out.push_back(on + "not in the program of these values: they rule it out, or it stands in a "
+                       "branch that hardly ever runs");
+  return out;
+}
+
 Json Server::OnHover(const Json& params, Failure* failure) {
   Document* document = Find(params, failure);
   if (!document) return nullptr;
@@ -117,10 +133,7 @@ Json Server::OnHover(const Json& params, Failure* failure) {
   if (!hover) return nullptr;
   const Symbol* symbol = a.symbols.At(a.lines().OffsetOf(at));
   if (symbol && symbol->kind == SymbolKind::kLoop && &a == document->current.get())
-    for (const TypedKernel& kernel : a.kernels)
-      for (const LoopSummary& loop : Schedules(*document, kernel))
-        if (loop.begin <= symbol->whole.begin && symbol->whole.end <= loop.end)
-          hover->notes.push_back("on " + options_.target + ": " + Describe(loop));
+    for (std::string& note : NotesOfLoop(*document, *symbol)) hover->notes.push_back(note);
   std::string text = "```tile\n" + hover->code + "\n```";
   for (const std::string& note : hover->notes) text += "\n\n" + note;
   return {{"contents", {{"kind", "markdown"}, {"value", text}}}, {"range", ToJson(hover->range)}};

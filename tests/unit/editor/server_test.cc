@@ -115,6 +115,23 @@ TEST_F(ServerTest, HoverShowsShapesAndSchedules) {
   EXPECT_EQ(Hover("  tune", 0), "");
 }
 
+TEST_F(ServerTest, HoverSaysWhichLoopIsNotCompiled) {
+  std::string two = kGemm;
+  const size_t at = two.find("    for k in tiles");
+  const size_t end = two.find("    C[m, n]");
+  const std::string loop = two.substr(at, end - at);
+  std::string other = loop;
+  other.replace(other.find("k in"), 4, "j in");
+  other.replace(other.find("n, k"), 4, "n, j");
+  other.replace(other.find("m, k"), 4, "m, j");
+  two.replace(at, end - at, "    if BM == 64 {\n" + other + "    } else {\n" + loop + "    }\n");
+  ASSERT_EQ(Open(two), Json::array());
+  EXPECT_NE(Hover("k in tiles").find("on h200: II "), std::string::npos) << Hover("k in tiles");
+  EXPECT_NE(Hover("j in tiles").find("on h200: not in the program of these values"),
+            std::string::npos)
+      << Hover("j in tiles");
+}
+
 TEST_F(ServerTest, TheLensSaysWhatTheHoverSays) {
   Open(kGemm);
   const Json lenses = Ask("textDocument/codeLens", {{"textDocument", {{"uri", kUri}}}})["result"];
