@@ -22,6 +22,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -105,6 +106,27 @@ class Model {
   // exclude nothing, and the same placement would come again.)
   int AddCuts(const Placement& placement, const std::vector<Lit>& given);
 
+  // An overflow that was cut off, without the period and the roles it was met with: so many
+  // instances alive where another op is defined, or rings of such depths, are too much in any.
+  struct Overflow {
+    enum class Kind { kRegisters, kTmem, kRings, kPool };
+    struct Peak {
+      int role = -1;                                // kPool
+      int at = -1;                                  // the op that is defined; kRings: none
+      std::vector<std::pair<int, int64_t>> values;  // op, its instances or slots
+      auto operator<=>(const Peak&) const = default;
+    };
+    Kind kind{};
+    std::vector<int> widths;  // kPool: of the roles on offer, which it holds for
+    std::vector<int> unused;  // kPool: roles of which one with an op may make room
+    std::vector<Peak> peaks;  // one; kPool: of all roles that are used
+    auto operator<=>(const Overflow&) const = default;
+  };
+  // Those met here, in order; of rings that are pinned, none.
+  const std::vector<Overflow>& overflows() const { return overflows_; }
+  // Excludes what was met at another period or with other roles, before any solution is looked at.
+  void Exclude(const std::vector<Overflow>& overflows);
+
   bool IsLoad(int op) const { return offer_.load && graph_.ops[op].variable_latency; }
   int load_warps() const { return load_warps_; }
   // Ops interchanged by swapping slices a and b; empty: they are not alike.
@@ -150,17 +172,16 @@ class Model {
   void AddAccumulators();
   int64_t Live(const Placement& p, int v, int64_t at) const;
   // Fewest values live at the definition of e that overflow `limit`, with their live counts.
-  struct Live1 {
-    int op;
-    int64_t count;
-  };
+  using Live1 = std::pair<int, int64_t>;  // op, instances
   std::vector<Live1> Cover(const Placement& p, int e, bool registers, int64_t limit) const;
   // The literals one of which any legal schedule makes true.
   Clause CoverClause(const std::vector<Live1>& cover, int e, bool registers);
-  int AddCover(Lit guard, const std::vector<Live1>& cover, int e, bool registers);
+  int AddCover(const std::vector<Live1>& cover, int e, bool registers);
+  Lit Shallower(int op, int64_t depth);
   bool MoreRolesMayFit(const Needs& needs) const;
   Lit Empty(int group);
   int AddPoolCut(const Placement& p, const Needs& needs);
+  Clause PoolClause(const Overflow& met);
   int AddRegisterCuts(const Placement& p, const Needs& needs, const std::vector<Lit>& given);
   int AddTmemCuts(const Placement& p, const Needs& needs);
   // Depth that a pin asks of the ring of op, if it is one of those given; else 0.
@@ -190,6 +211,7 @@ class Model {
   std::vector<RoutedEdge> edges_;
   std::vector<Lit> not_held_;                  // by edge
   std::vector<Lit> absent_;                    // by op
+  std::vector<Overflow> overflows_;
   std::vector<int> owner_;                     // by op: whose role it has
   std::vector<std::vector<int>> value_edges_;  // by producer
   Lit registers_, pool_, smem_, tmem_;

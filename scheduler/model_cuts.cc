@@ -115,25 +115,28 @@ std::vector<Model::Live1> Model::Cover(const Placement& p, int e, bool registers
       sum -= part.weight * part.count;
       continue;
     }
-    if (part.count > 0) cover.push_back({part.op, part.count});
+    if (part.count > 0) cover.emplace_back(part.op, part.count);
   }
   return cover;
 }
 
 Clause Model::CoverClause(const std::vector<Live1>& cover, int e, bool registers) {
   Clause clause;
-  for (const Live1& live : cover) {
-    if (registers) clause.push_back(~Same(live.op, e));
-    clause.push_back(LiveAtMost(live.op, e, live.count - 1));
+  for (const auto& [op, count] : cover) {
+    if (registers) clause.push_back(~Same(op, e));
+    clause.push_back(LiveAtMost(op, e, count - 1));
   }
   return clause;
 }
 
-int Model::AddCover(Lit guard, const std::vector<Live1>& cover, int e, bool registers) {
+int Model::AddCover(const std::vector<Live1>& cover, int e, bool registers) {
+  using Kind = Overflow::Kind;
+  overflows_.push_back({registers ? Kind::kRegisters : Kind::kTmem, {}, {}, {{-1, e, cover}}});
+  const Lit guard = registers ? registers_ : tmem_;
   formulas_.Add(guard, CoverClause(cover, e, registers));
   for (const std::vector<int>& swap : swaps_) {
     std::vector<Live1> image = cover;
-    for (Live1& live : image) live.op = swap[live.op];
+    for (auto& [op, count] : image) op = swap[op];
     formulas_.Add(guard, CoverClause(image, swap[e], registers));
   }
   return 1;
@@ -195,19 +198,46 @@ int Model::AddRingCut(const Needs& needs, const std::vector<Lit>& given) {
   size_t taken = 0;
   while (taken < parts.size() && room >= 0) room -= parts[taken++].bytes;
   Clause clause;
+  Overflow met{Overflow::Kind::kRings, {}, {}, {{}}};
+  bool any_pinned = false;
   for (size_t i = taken; i-- > 0;) {
     const auto [bytes, pinned, v] = parts[i];
     if (room + bytes < 0) {  // the others overflow without it
       room += bytes;
       continue;
     }
-    const bool spared = graph_.ops[v].routed && needs.depth[v] == 1;
-    clause.push_back(pinned   ? ~depth_pins_.at(v)
-                     : spared ? absent_[v]
-                              : RingWithin(v, needs.depth[v] - 1));
+    any_pinned |= pinned;
+    met.peaks[0].values.emplace_back(v, needs.depth[v]);
+    clause.push_back(pinned ? ~depth_pins_.at(v) : Shallower(v, needs.depth[v]));
   }
   formulas_.Add(smem_, std::move(clause));
+  if (!any_pinned) overflows_.push_back(std::move(met));
   return 1;
+}
+
+// A ring that is not so deep, or a store that is not there.
+Lit Model::Shallower(int op, int64_t depth) {
+  return graph_.ops[op].routed && depth == 1 ? absent_[op] : RingWithin(op, depth - 1);
+}
+
+void Model::Exclude(const std::vector<Overflow>& overflows) {
+  for (const Overflow& met : overflows) {
+    const Overflow::Peak& peak = met.peaks.front();
+    Clause clause;
+    switch (met.kind) {
+      case Overflow::Kind::kRegisters: AddCover(peak.values, peak.at, true); continue;
+      case Overflow::Kind::kTmem: AddCover(peak.values, peak.at, false); continue;
+      case Overflow::Kind::kRings:
+        for (const auto& [op, slots] : peak.values) clause.push_back(Shallower(op, slots));
+        formulas_.Add(smem_, std::move(clause));
+        break;
+      case Overflow::Kind::kPool:
+        if (met.widths != offer_.widths) continue;
+        formulas_.Add(pool_, PoolClause(met));
+        break;
+    }
+    overflows_.push_back(met);
+  }
 }
 
 // May schedules that fill these roles and others besides have room for the quotas that overflow
@@ -244,29 +274,40 @@ bool Model::MoreRolesMayFit(const Needs& needs) const {
 
 int Model::AddPoolCut(const Placement& p, const Needs& needs) {
   if (needs.pool_used <= needs.pool) return 0;
-  // Any schedule that fills the same roles and overloads each as much is too big as well. It
-  // escapes by leaving a role empty, by filling another where that adds registers, by merging two
-  // of the peaks, or by a lower peak.
-  Clause clause;
+  Overflow met{Overflow::Kind::kPool, offer_.widths, {}, {}};
   if (!in_.empty() && MoreRolesMayFit(needs))
     for (int g = 0; g < offer_.Groups(); ++g)
       if (std::find(needs.groups_used.begin(), needs.groups_used.end(), g) ==
           needs.groups_used.end())
-        clause.push_back(~Empty(g));
-  std::vector<int> peaks;
+        met.unused.push_back(g);
   for (int g : needs.groups_used) {
     if (in_.empty()) break;
-    clause.push_back(Empty(g));
     const int e = needs.group_peak[g];
-    if (e < 0 || RoundUp(needs.group_regs[g], 8) <= kLeastQuota) continue;
-    const Clause cover =
-        CoverClause(Cover(p, e, true, RoundUp(needs.group_regs[g], 8) - 8), e, true);
-    clause.insert(clause.end(), cover.begin(), cover.end());
-    for (int other : peaks) clause.push_back(Same(e, other));
-    peaks.push_back(e);
+    const int64_t quota = RoundUp(needs.group_regs[g], 8);
+    met.peaks.push_back({g, -1, {}});
+    if (e >= 0 && quota > kLeastQuota) met.peaks.back() = {g, e, Cover(p, e, true, quota - 8)};
   }
-  formulas_.Add(pool_, std::move(clause));
+  formulas_.Add(pool_, PoolClause(met));
+  if (!met.peaks.empty()) overflows_.push_back(std::move(met));
   return 1;
+}
+
+// Any schedule that fills the same roles and overloads each as much is too big as well. It escapes
+// by leaving a role empty, by filling another where that adds registers, by merging two of the
+// peaks, or by a lower peak.
+Clause Model::PoolClause(const Overflow& met) {
+  Clause clause;
+  for (int g : met.unused) clause.push_back(~Empty(g));
+  std::vector<int> others;
+  for (const Overflow::Peak& peak : met.peaks) {
+    clause.push_back(Empty(peak.role));
+    if (peak.at < 0) continue;
+    const Clause cover = CoverClause(peak.values, peak.at, true);
+    clause.insert(clause.end(), cover.begin(), cover.end());
+    for (int other : others) clause.push_back(Same(peak.at, other));
+    others.push_back(peak.at);
+  }
+  return clause;
 }
 
 // No op is in this role. Both directions: cuts ask for either.
@@ -294,7 +335,7 @@ int Model::AddRegisterCuts(const Placement& p, const Needs& needs, const std::ve
     int64_t live = 0;
     for (int v = 0; v < std::ssize(graph_.ops); ++v)
       if (p.group[v] == p.group[e]) live += graph_.ops[v].regs * Live(p, v, p.cycle[e]);
-    if (live > most) added += AddCover(registers_, Cover(p, e, true, most), e, true);
+    if (live > most) added += AddCover(Cover(p, e, true, most), e, true);
   }
   if (added == 0 && Holds(pool_, given)) added += AddPoolCut(p, needs);
   return added;
@@ -308,7 +349,7 @@ int Model::AddTmemCuts(const Placement& p, const Needs& needs) {
     int64_t live = 0;
     for (int v = 0; v < std::ssize(graph_.ops); ++v)
       live += graph_.ops[v].tmem_columns * Live(p, v, p.cycle[e]);
-    if (live > most) added += AddCover(tmem_, Cover(p, e, false, most), e, false);
+    if (live > most) added += AddCover(Cover(p, e, false, most), e, false);
   }
   return added;
 }

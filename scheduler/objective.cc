@@ -5,10 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 #include <tuple>
 
 #include "scheduler/first_answer.h"
+#include "scheduler/goal_values.h"
 #include "scheduler/least_stages.h"
 #include "scheduler/objective.h"
 #include "scheduler/search.h"
@@ -71,6 +73,7 @@ struct Goal {
   std::optional<int64_t> SettledQuestion::*question;
   int64_t floor;
   std::function<Lit(int64_t bound)> at_most;
+  GoalValues values = {};
 };
 
 class Descent {
@@ -115,8 +118,13 @@ class Descent {
       // The floor first (often reached), then halves. Where questions are hard, fewer stages are
       // no harder than more, and one that stays open is not to hide those below.
       const bool upwards = search_->hard() && goal.field == &Objective::stages;
-      const int64_t middle = first || upwards ? low : low + (high - low) / 2;
+      const int64_t cut = first || upwards ? low : low + (high - low) / 2;
+      const int64_t middle = goal.values.AtMost(cut);
       first = false;
+      if (middle < low) {  // there is no such value
+        low = cut + 1;
+        continue;
+      }
       const Lit bound = goal.at_most(middle);
       std::vector<Lit> extra = held_;
       extra.push_back(bound);
@@ -127,13 +135,13 @@ class Descent {
       if (outcome.answer == Answer::kSat) {
         best_->found = {outcome.placement, session_.model.offer(), session_.model.ii()};
         best_->objective = ObjectiveOf(graph_, search_->options(), best_->found);
-        if (best_->objective.*goal.field > middle) {  // rings deeper than their levels
+        if (best_->objective.*goal.field > cut) {  // rings deeper than their levels
           best_->proved = false;
           break;
         }
       } else {
         if (outcome.answer == Answer::kUnknown) best_->proved = false;
-        low = middle + 1;
+        low = cut + 1;
       }
     }
     held_.push_back(goal.at_most(best_->objective.*goal.field));
@@ -150,6 +158,17 @@ class Descent {
     int64_t sum = 0;
     for (const auto& [lit, weight] : terms) sum += lit == f().True() ? weight : 0;
     return sum;
+  }
+
+  GoalValues Values(int64_t least, const std::vector<std::pair<Lit, int64_t>>& terms) {
+    std::map<int64_t, int> parts;
+    for (const auto& [lit, weight] : terms) {
+      if (lit == f().True())
+        least += weight;
+      else if (weight > 0 && lit != f().False())
+        ++parts[weight];
+    }
+    return {least, {parts.begin(), parts.end()}};
   }
 
   Goal CrossBytes() {
@@ -173,7 +192,7 @@ class Descent {
       terms.emplace_back(any, bytes);
     }
     return {&Objective::cross_bytes, &SettledQuestion::cross_bytes, Forced(terms),
-            [this, terms](int64_t bound) { return Weighted(terms, bound); }};
+            [this, terms](int64_t bound) { return Weighted(terms, bound); }, Values(0, terms)};
   }
 
   Goal Waits() {
@@ -202,7 +221,8 @@ class Descent {
       for (Lit lit : within) terms.emplace_back(~lit, slot);
     }
     return {&Objective::smem_bytes, &SettledQuestion::smem_bytes, least,
-            [this, terms, least](int64_t bound) { return Weighted(terms, bound - least); }};
+            [this, terms, least](int64_t bound) { return Weighted(terms, bound - least); },
+            Values(least, terms)};
   }
 
   Formulas& f() { return session_.model.formulas(); }

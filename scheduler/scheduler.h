@@ -35,6 +35,9 @@ struct SolveOptions {
   bool register_limits = true;
   bool warp_constraints = true;     // roles, widths, issue
   std::optional<int64_t> fixed_ii;  // only this II
+  // One with this II is known: only shorter ones are worth finding, down to some 2 % of what is
+  // open, and no proof is asked for.
+  std::optional<int64_t> shorter_than;
   std::optional<int> fixed_stages, fixed_compute_roles;
 
   // What a compilation can spend: about a second or two. The default is for those who ask for

@@ -24,6 +24,8 @@ constexpr int kSmallOffers = 2;  // asked before the largest ones
 // What is settled without it costs work of another kind, by what the solver may spend in all, and
 // what is not has this share of it.
 constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
+// Of so many ops on, one question in twenty is quick (docs/perf_log.md, 2026-11-30): none is tried.
+constexpr size_t kNeverQuick = 24;
 
 }  // namespace
 
@@ -34,9 +36,11 @@ Search::Search(const Graph& graph, const SolveOptions& options)
       query_limit_(options.resource_limit > 0 ? options.resource_limit : kQueryLimit),
       total_limit_(options.total_limit > 0 ? options.total_limit : kQueries * query_limit_),
       given_up_(std::make_shared<std::vector<GivenUp>>()),
+      met_(std::make_shared<std::set<Model::Overflow>>()),
       settled_(SettledApplies(graph, options)),
       nest_(std::any_of(graph.ops.begin(), graph.ops.end(),
                         [](const GraphOp& op) { return !op.part.empty(); })),
+      hard_(settled_ && !nest_ && graph.ops.size() >= kNeverQuick),
       placing_work_(total_limit_ * kWorkByLimit),
       settled_work_(total_limit_ * kWorkByLimit),
       last_limit_(total_limit_ / kLastShare) {
@@ -49,6 +53,7 @@ Search::Search(const Graph& graph, const SolveOptions& options)
 
 Search::Search(const Search& wider, const SolveOptions& options) : Search(wider.graph_, options) {
   given_up_ = wider.given_up_;
+  met_ = wider.met_;
 }
 
 void Search::Rest(int64_t first, int64_t end) {
@@ -61,6 +66,9 @@ int64_t Search::resources() const {
   for (const auto& session : sessions_) sum += session->resources();
   return sum;
 }
+
+bool Search::hurried() const { return total_limit_ < kQueryLimit; }
+bool Search::SolverMayKnow() const { return !hurried() || graph_.ops.size() < kNeverQuick; }
 
 bool Search::IssueFits(const RoleOffer& offer, int64_t ii) const {
   if (!options_.warp_constraints) return true;

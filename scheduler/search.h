@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ class Search {
     Placement placement;
     RoleOffer offer;
     int64_t ii = 0;
-    bool at_once = false;  // without the solver, which may know a better one (Resolve)
+    bool at_once = false;  // without the solver, or by a scout: Resolve asks a plain session
   };
   struct Refutation {
     std::shared_ptr<Session> session;  // null: by sums over settled roles (settled.h)
@@ -49,6 +50,8 @@ class Search {
   };
   // Any offer at this II; `small_first`: a schedule is expected, ask the smallest offers first.
   Verdict At(int64_t ii, int64_t resource_limit, bool small_first = false);
+  // The same of few decisions about settled roles alone, which refute or say nothing.
+  Verdict AtOnceAt(int64_t ii) const;
   // Leaves guards out of a core as long as it stays one, within a budget.
   std::vector<Lit> Minimize(Session& session, std::vector<Lit> core);
   // The union of the minimised cores of a refutation.
@@ -74,6 +77,11 @@ class Search {
   void Rest(int64_t first, int64_t end);
   int64_t resources() const;
   bool hard() const { return hard_; }
+  bool nest() const { return nest_; }
+  // What may be spent is a compilation's, not a proof's.
+  bool hurried() const;
+  // May the solver answer within that what settled roles leave open?
+  bool SolverMayKnow() const;
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
   const Offers& offers() const { return offers_; }
@@ -110,23 +118,31 @@ class Search {
   SettledReply AtOnce(const RoleOffer& offer, const SettledQuestion& question, bool place) const;
   // Of Occupied(offer) → of the offer, whose empty roles may stand between those of two widths.
   void Renumber(const RoleOffer& offer, Placement* placement) const;
-  std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer) const;
+  std::shared_ptr<Session> Known(int64_t ii, const RoleOffer& offer, bool scout) const;
+  // Of this question: a plain one, or a scout, which begins with what all others met on their way.
+  std::shared_ptr<Session> ScoutFor(int64_t ii, const RoleOffer& offer);
+  std::shared_ptr<Session> Keep(std::shared_ptr<Session> session);
+  void Learn(const Session& session, Answer answer);
 
   const Graph& graph_;
   const SolveOptions options_;
   Offers offers_;
   std::map<int, int> most_roles_;  // by width: sets of ops that share a role in every schedule
   int64_t query_limit_, total_limit_;
-  std::shared_ptr<std::vector<GivenUp>> given_up_;  // of all searches of one solution
+  // Of all searches of one solution.
+  std::shared_ptr<std::vector<GivenUp>> given_up_;
+  std::shared_ptr<std::set<Model::Overflow>> met_;
+  bool without_capacities_ = false;  // the last period was refuted without looking at any
   // The most recent sessions, newest last; what dropped ones had spent.
   std::vector<std::shared_ptr<Session>> sessions_;
   int64_t spent_ = 0;
   const bool settled_;                   // the graph is one for settled.h
   const bool nest_;                      // of whose schedule only the period and rings are read
-  bool hard_ = false;                    // a question was not quick
+  bool hard_;                            // a question was not quick, or none would be
   int64_t placing_work_, settled_work_;  // left for schedules of any kind, and for better ones
   bool solver_knows_ = false;            // a question that settled roles left open
   int open_ = 0;                         // periods that the solver left open, too
+  int in_vain_ = 0;                      // questions about better ones that both left open
   int unplaced_ = 0;                     // periods that settled roles left open
   int64_t last_limit_;                   // of a question that stays open without the solver
 };

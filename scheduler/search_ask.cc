@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kSessionsKept = 12;
 // Of so many periods that stay open without the solver it is asked, where it may spend this much on
-// each: with less it hardly ever knew an answer.
+// each: with less it hardly ever knew an answer. And so many questions about better schedules.
 constexpr int kOpen = 2;
 constexpr int64_t kWorthAsking = 1'000'000;
 constexpr int64_t kQuick = 200'000;  // of a question that the solver need not be spared
@@ -25,9 +25,11 @@ constexpr int64_t kAtOnce = 100'000, kDare = 1'000'000;
 
 }  // namespace
 
-std::shared_ptr<Session> Search::Known(int64_t ii, const RoleOffer& offer) const {
+std::shared_ptr<Session> Search::Known(int64_t ii, const RoleOffer& offer, bool scout) const {
   for (const auto& session : sessions_)
-    if (session->model.ii() == ii && session->model.offer().widths == offer.widths) return session;
+    if (session->model.ii() == ii && session->scout == scout &&
+        session->model.offer().widths == offer.widths)
+      return session;
   return nullptr;
 }
 
@@ -60,6 +62,19 @@ SettledReply Search::AtOnce(const RoleOffer& offer, const SettledQuestion& quest
   if (place && reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
   if (!reply.asked || (!place && reply.answer == Answer::kSat)) reply.answer = Answer::kUnknown;
   return reply;
+}
+
+Search::Verdict Search::AtOnceAt(int64_t ii) const {
+  Verdict verdict;
+  verdict.ii = ii;
+  if (!settled_) return verdict;
+  for (const RoleOffer& offer : offers_.Largest()) {
+    const SettledReply reply = AtOnce(offer, {ii, {}, {}, {}, {}, {}}, true);
+    if (reply.answer != Answer::kUnsat) return verdict;
+    verdict.refutations.push_back({nullptr, {}, offer, offer});
+  }
+  if (!verdict.refutations.empty()) verdict.answer = Answer::kUnsat;
+  return verdict;
 }
 
 std::optional<Placement> Search::Dare(const RoleOffer& offer, const SettledQuestion& question) {
@@ -100,10 +115,11 @@ Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
   reply = AskSettled({graph_, graph_, options_, Occupied(offer)}, question, &settled_work_);
   if (reply.answer == Answer::kSat) Renumber(offer, &reply.placement);
   if (reply.answer != Answer::kUnknown) return {reply.answer, std::move(reply.placement), {}};
-  if (solver_knows_) return {};
+  if (solver_knows_ || in_vain_ >= kOpen) return {};
   Session::Outcome outcome =
       session.Query(extra, reply.asked ? std::min(limit, last_limit_) : limit);
   solver_knows_ = reply.asked && outcome.answer != Answer::kUnknown;
+  if (outcome.answer == Answer::kUnknown) ++in_vain_;
   return outcome;
 }
 
@@ -111,25 +127,37 @@ Session::Outcome Search::Ask(Session& session, const std::vector<Lit>& extra,
 // the same, and so is what is left for other questions.
 Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resource_limit) {
   Reply reply;
-  const bool anew = Known(ii, offer) == nullptr;
+  const bool anew = !Known(ii, offer, false) && !Known(ii, offer, true);
   const auto ask = [&](int64_t limit) {
-    reply.session = SessionFor(ii, offer);
+    reply.session = ScoutFor(ii, offer);
     reply.outcome = reply.session->Query({}, limit);
+    reply.at_once = settled_ && reply.session->scout;
+    Learn(*reply.session, reply.outcome.answer);
+    // Whoever goes on from a schedule, or from nothing, asks a plain one.
+    if (reply.session->scout && reply.outcome.answer != Answer::kUnsat) reply.session->Rest();
   };
   const bool quick = settled_ && anew;
+  bool short_of_work = true;
   if (quick) {
     SettledReply settled = AtOnce(offer, {ii, {}, {}, {}, {}, {}}, true);
+    short_of_work = settled.short_of_work || !settled.asked;
     if (settled.answer != Answer::kUnknown)
       return {nullptr, {settled.answer, std::move(settled.placement), {}}, !hard_};
   }
   if (quick && !hard_) {
     ask(std::min(resource_limit, kQuick));
+    // What a scout knows of capacities is in its way where none is needed for a refutation.
+    if (reply.outcome.answer == Answer::kUnknown && reply.session->scout) {
+      const std::shared_ptr<Session> plain = SessionFor(ii, offer);
+      reply = {plain, plain->Query({}, std::min(resource_limit, kQuick))};
+      Learn(*plain, reply.outcome.answer);
+    }
     if (reply.outcome.answer != Answer::kUnknown) return reply;
     hard_ = true;
   }
   if (quick) {
-    SettledReply settled =
-        PlaceSettled(graph_, options_, Occupied(offer), ii, unplaced_, &placing_work_);
+    SettledReply settled = PlaceSettled({graph_, graph_, options_, Occupied(offer)}, ii, unplaced_,
+                                        !short_of_work, &placing_work_);
     if (settled.answer == Answer::kSat) Renumber(offer, &settled.placement);
     if (settled.answer != Answer::kUnknown) {
       reply.session = nullptr;
@@ -147,7 +175,7 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
         spent_ += question.cost;
         return {};
       }
-  const int64_t before = SessionFor(ii, offer)->resources();
+  const int64_t before = ScoutFor(ii, offer)->resources();
   ask(resource_limit);
   if (reply.outcome.answer == Answer::kUnknown) ++open_;
   if (anew && reply.outcome.answer == Answer::kUnknown)
@@ -155,14 +183,33 @@ Search::Reply Search::AskAny(int64_t ii, const RoleOffer& offer, int64_t resourc
   return reply;
 }
 
-std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
-  if (std::shared_ptr<Session> known = Known(ii, offer)) return known;
+std::shared_ptr<Session> Search::Keep(std::shared_ptr<Session> session) {
   if (sessions_.size() >= kSessionsKept) {
     spent_ += sessions_.front()->resources();
     sessions_.erase(sessions_.begin());
   }
-  sessions_.push_back(std::make_shared<Session>(graph_, ii, offer, options_));
+  sessions_.push_back(std::move(session));
   return sessions_.back();
+}
+
+std::shared_ptr<Session> Search::SessionFor(int64_t ii, const RoleOffer& offer) {
+  if (std::shared_ptr<Session> known = Known(ii, offer, false)) return known;
+  return Keep(std::make_shared<Session>(graph_, ii, offer, options_));
+}
+
+std::shared_ptr<Session> Search::ScoutFor(int64_t ii, const RoleOffer& offer) {
+  if (std::shared_ptr<Session> known = Known(ii, offer, false)) return known;
+  if (std::shared_ptr<Session> known = Known(ii, offer, true)) return known;
+  if (met_->empty() || without_capacities_) return SessionFor(ii, offer);
+  auto scout = std::make_shared<Session>(graph_, ii, offer, options_);
+  scout->scout = true;
+  scout->model.Exclude({met_->begin(), met_->end()});
+  return Keep(std::move(scout));
+}
+
+void Search::Learn(const Session& session, Answer answer) {
+  if (answer == Answer::kUnsat) without_capacities_ = session.model.overflows().empty();
+  met_->insert(session.model.overflows().begin(), session.model.overflows().end());
 }
 
 }  // namespace tilec::scheduler

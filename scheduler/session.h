@@ -39,6 +39,7 @@ class Session {
   }
 
   Model model;
+  bool scout = false;                // began with overflows that others met (Search::AskAny)
   bool narrowed = false;             // clauses were added that are no laws of the graph
   std::vector<Placement> overflows;  // that cuts were made from, in order: what a proof replays
 

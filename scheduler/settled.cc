@@ -26,6 +26,7 @@ SettledReply Dive::Run() {
   const int64_t before = left_;
   reply.answer = Search(state);
   *work_ -= (before - left_) * Price();
+  reply.short_of_work = reply.answer == Answer::kUnknown && left_ <= 0;
   if (reply.answer == Answer::kSat && !only_refute_) reply.placement = std::move(found_);
   return reply;
 }
@@ -213,22 +214,27 @@ SettledReply AskSettled(const SettledProblem& problem, const SettledQuestion& qu
     one.asked = true;
     if (one.answer == Answer::kSat) return one;
     if (one.answer == Answer::kUnknown) reply.answer = Answer::kUnknown;
+    reply.short_of_work |= one.short_of_work;
   }
   return reply;
 }
 
-SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii, int unplaced, int64_t* work) {
+SettledReply PlaceSettled(const SettledProblem& problem, int64_t ii, int unplaced, bool by_stages,
+                          int64_t* work) {
   const int64_t placing = kPlacing >> std::min(unplaced, 20);
   const auto within = [&](const SettledQuestion& question, int64_t most) {
     int64_t share = std::min(most, *work);
     *work -= share;
-    SettledReply reply = AskSettled({graph, graph, options, offer}, question, &share);
+    SettledReply reply = AskSettled(problem, question, &share);
     *work += std::max<int64_t>(share, 0);
     return reply;
   };
   SettledQuestion question{ii, {}, {}, {}, {}, {}};
-  SettledReply reply = within(question, placing);
+  SettledReply reply;
+  if (by_stages)
+    reply.asked = true;
+  else
+    reply = within(question, placing);
   for (int64_t stages = 1; stages <= kStages && reply.answer == Answer::kUnknown; ++stages) {
     question.stages = stages;
     SettledReply few = within(question, placing / 2);

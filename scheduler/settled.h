@@ -44,6 +44,7 @@ struct SettledQuestion {
 struct SettledReply {
   Answer answer = Answer::kUnknown;
   bool asked = false;   // divisions are few
+  bool short_of_work = false;  // kUnknown: more of it might have answered
   Placement placement;  // kSat: every law holds (scheduler/check.h)
 };
 
@@ -58,8 +59,9 @@ SettledReply AskSettled(const SettledProblem& problem, const SettledQuestion& qu
 
 // Any schedule with this period. A refutation rests on dependences, units, issue and roles alone.
 // `unplaced`: periods that were asked for in vain before; each halves what this one may take.
-SettledReply PlaceSettled(const Graph& graph, const SolveOptions& options, const RoleOffer& offer,
-                          int64_t ii, int unplaced, int64_t* work);
+// `by_stages`: in any number of stages there is none to be found, so only with few.
+SettledReply PlaceSettled(const SettledProblem& problem, int64_t ii, int unplaced, bool by_stages,
+                          int64_t* work);
 
 // The laws that such a refutation rests on, as few as can be left: also those that say why roles of
 // the offer stay empty.

@@ -18,7 +18,7 @@ constexpr size_t kDivisions = 32;  // more are left to the solver
 // Nothing asks for this op's role: no law speaks of it.
 bool Idle(const Graph& graph, int v) {
   const GraphOp& op = graph.ops[v];
-  if (op.issue > 0 || !op.uses.empty()) return false;
+  if (op.issue > 0 || !op.uses.empty() || !op.part.empty()) return false;
   return std::none_of(graph.edges.begin(), graph.edges.end(),
                       [&](const GraphEdge& e) { return e.from == v || e.to == v; });
 }

@@ -92,6 +92,25 @@ void RestBeside(Search& search, const Range& range) {
               std::numeric_limits<int64_t>::max());
 }
 
+// Halves between the bound and a period that is known, as long as they are worth it.
+Range FindShorter(Search& search, int64_t start, int64_t known) {
+  constexpr int64_t kWorth = 50;  // a fiftieth
+  Range range;
+  range.proved_below = start;
+  int64_t low = start, high = known;
+  while (kWorth * (high - low) > high && search.Limit(search.query_limit()) > 0) {
+    const int64_t middle = low + (high - low) / 2;
+    Search::Verdict verdict = search.At(middle, search.query_limit());
+    if (verdict.answer == Answer::kSat)
+      high = verdict.found.ii, range.best = std::move(verdict.found);
+    else
+      low = middle + 1;
+    if (verdict.answer == Answer::kUnsat) range.proved_below = middle + 1;
+  }
+  if (range.best) RestBeside(search, range);
+  return range;
+}
+
 // The same with one role less on offer; it may go on with fewer still.
 std::optional<SolveOptions> WithFewerRoles(const Search& search) {
   size_t most = 0;  // roles that some schedule fills
@@ -156,6 +175,17 @@ void TakeBetter(std::optional<Search::Found> other, std::optional<Search::Found>
   if (other && (!*best || other->ii < (*best)->ii)) *best = std::move(other);
 }
 
+// A nest that no period suffices for is seen at once, and a first answer would be looked for in
+// vain at every one (a tenth of a second).
+std::optional<Range> WithoutPeriod(const Search& search) {
+  if (!search.nest() || search.options().fixed_ii) return std::nullopt;
+  Range range;
+  range.refutation = search.AtOnceAt(search.LargestUsefulIi());
+  if (range.refutation->answer != Answer::kUnsat) return std::nullopt;
+  range.proved_below = range.refutation->ii + 1;
+  return range;
+}
+
 // More freedom never gives a worse answer: what fewer roles, or roles between which nothing
 // crosses, can reach is an answer here too. Where the question stays open the narrower ones are
 // asked, each with a budget of its own.
@@ -163,6 +193,8 @@ void TakeBetter(std::optional<Search::Found> other, std::optional<Search::Found>
 Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed* wider,
                  const Range* above) {
   const SolveOptions& options = search.options();
+  if (std::optional<Range> nothing = WithoutPeriod(search)) return *std::move(nothing);
+  if (options.shorter_than) return FindShorter(search, bound, *options.shorter_than);
   const Guessed guessed = GuessFirst(search, bound, wider);
   std::optional<Search::Found> known = guessed.found;
   if (known) *first_ii = known->ii;
@@ -315,13 +347,15 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
   Range range = SmallestOf(search, c.bound.ii, &solution.first_ii);
   if (!range.best) return Fail(search, range, diags);
   // What stays open by much without the solver may be easy with it.
-  if (search.hard() && !options.first_answer &&
+  if (search.hard() && search.SolverMayKnow() && !options.first_answer &&
       kMuchOpen * (range.best->ii - range.proved_below) > range.best->ii) {
     SolveOptions by_solver = options;
     by_solver.settled = false;
+    if (search.hurried()) by_solver.shorter_than = range.best->ii;
     DiagSink unsaid;
     Result<Solution> other = SolveAs(graph, laws, by_solver, unsaid);
     if (other.ok() && other->certificate.ii < range.best->ii) {
+      other->first_ii = solution.first_ii;
       unsaid.MoveTo(diags);
       return other;
     }

@@ -66,6 +66,17 @@ TEST(Nest, PartsOfAUnitAreApart) {
   EXPECT_NE(RoleOf(apart.schedule, "x"), RoleOf(apart.schedule, "y"));
 }
 
+// No law but this one speaks of it, so it was put where another part was, and every period refuted.
+TEST(Nest, APartThatDoesNothingIsApartToo) {
+  GraphBuilder b;
+  b.Op("x", 2, 2);
+  b.Op("idle", 0, 0);
+  b.graph.ops[0].part = b.graph.ops[1].part = "loop";
+  const Feasibility apart = FeasibleAt(b.graph, 4, {});
+  ASSERT_EQ(apart.kind, Feasibility::Kind::kFeasible);
+  EXPECT_NE(RoleOf(apart.schedule, "x"), RoleOf(apart.schedule, "idle"));
+}
+
 TEST(Nest, PartsAgainstExhaustiveSearch) {
   int compared = 0, changed = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {

@@ -38,7 +38,7 @@ TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
       for (const RoleOffer& offer : search.offers().Largest()) {
         int64_t work = kPlenty;
         const RoleOffer occupied = search.Occupied(offer);
-        const SettledReply reply = PlaceSettled(graph, {}, occupied, ii, 0, &work);
+        const SettledReply reply = PlaceSettled({graph, graph, {}, occupied}, ii, 0, false, &work);
         all_refuted = all_refuted && reply.answer == Answer::kUnsat;
         if (reply.answer != Answer::kSat) continue;
         any = true;
@@ -159,7 +159,8 @@ TEST(Settled, PeriodsThatStayOpenTakeLessEachTime) {
     constexpr int64_t kMuch = 100'000'000;
     int64_t work = kMuch;
     const SettledReply reply =
-        PlaceSettled(graph, SolveOptions::ForCompilation(), occupied, 1478, unplaced, &work);
+        PlaceSettled({graph, graph, SolveOptions::ForCompilation(), occupied}, 1478, unplaced, false,
+                     &work);
     ASSERT_EQ(reply.answer, Answer::kUnknown);
     const int64_t took = kMuch - work;
     if (unplaced > 0) {
