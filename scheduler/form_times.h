@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -16,6 +17,8 @@
 #include "scheduler/split_forms.h"
 
 namespace tilec::scheduler {
+
+constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 
 class FormTimes {
  public:
@@ -30,7 +33,12 @@ class FormTimes {
   // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
   std::optional<KernelTime> TimeOf(KernelForm& form, double share, int64_t cluster,
                                    bool stays = false, int64_t one_role = 0);
-  std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, int64_t one_role = 0);
+  // Nothing where it is known to take longer than `most_ms`: the second launch is then not looked
+  // at.
+  std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, double most_ms,
+                                   int64_t one_role = 0);
+  // No two launches take less.
+  double LeastDivided(int64_t cluster) const;
   // Does one warpgroup make products of what comes of others, and do all loops hang on that?
   bool Hangs(KernelForm& form) const;
   // Of one_role.h.
@@ -40,6 +48,8 @@ class FormTimes {
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
+  // What parts are put together by takes no less.
+  double BesideParts(int64_t cluster) const;
   // Counted once: a form is looked at as it stays, once and by one role.
   const ir::WorkCount& WorkOf(const KernelForm& form);
 

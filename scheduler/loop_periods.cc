@@ -220,7 +220,7 @@ int HotUnit(const ir::Target& target) {
 }
 
 double CutWarpgroups(const Function& fn, const ir::Target& target) {
-  return static_cast<double>(ir::MakePlan(fn, target, 0).warpgroups);
+  return static_cast<double>(ir::PlannedWarpgroups(fn, target));
 }
 
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target,
