@@ -100,7 +100,8 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
     std::string statics;
     for (const auto& [name, value] : call.statics)
       statics += fmt::format("{}={} ", name, frontend::ToText(value));
-    forms = memory->chosen.At(statics, make).get();
+    const TuneMemory::Known* const rated = memory->points.Find(statics);
+    forms = rated && rated->forms ? rated->forms.get() : memory->chosen.At(statics, make).get();
   } else {
     make(own);
     forms = own.get();

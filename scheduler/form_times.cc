@@ -54,17 +54,6 @@ double FormTimes::LeastDivided(int64_t cluster) const {
   return target_.model.launch_ms + BesideParts(cluster);
 }
 
-bool FormTimes::Hangs(KernelForm& form) const {
-  const int64_t products =
-      std::count_if(form.fn.ops.begin(), form.fn.ops.end(),
-                    [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
-  if (products < 2 || form.Warpgroups(target_) != 1) return false;
-  const auto periods = BoundPeriods(form.fn, target_);
-  return periods && !periods->empty() &&
-         std::all_of(periods->begin(), periods->end(),
-                     [](const LoopPeriod& period) { return period.hangs; });
-}
-
 std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {
   const ir::WorkCount& work = WorkOf(form);
   const KernelForm::Periods& periods = form.AnyPeriods(target_, &shared_);
@@ -88,7 +77,7 @@ std::optional<KernelTime> TimeOfParts(const ir::Function& fn, const ir::Target& 
                                       const Bindings& names, const RowStarts& row_starts,
                                       int64_t parts, int64_t one_role) {
   const ShapeOf none;
-  FormTimes model(fn, target, names, row_starts, none);
+  FormTimes model(target, names, AskedByCopies(fn, target, row_starts, names), none);
   constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
   if (parts > kCluster) {
     if (const DividedPtr divided = DivideForm(fn, parts / kCluster, kCluster, target))
@@ -111,7 +100,7 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
 double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                  const RowStarts& row_starts, int64_t parts) {
   const ShapeOf none;
-  FormTimes model(fn, target, names, row_starts, none);
+  FormTimes model(target, names, AskedByCopies(fn, target, row_starts, names), none);
   const DividedPtr divided = DivideForm(fn, parts, 1, target);
   const auto time = divided ? model.TimeOf(*divided, 1, kAnyTime) : std::nullopt;
   return time ? time->ms : 0;

@@ -22,12 +22,9 @@ constexpr double kAnyTime = std::numeric_limits<double>::infinity();
 
 class FormTimes {
  public:
-  FormTimes(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-            const RowStarts& row_starts, const ShapeOf& shape_of)
-      : target_(target),
-        names_(names),
-        shape_of_(shape_of),
-        asked_(AskedByCopies(fn, target, row_starts, names)) {}
+  FormTimes(const ir::Target& target, const Bindings& names, const Asked& asked,
+            const ShapeOf& shape_of)
+      : target_(target), names_(names), shape_of_(shape_of), asked_(asked) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
@@ -39,8 +36,6 @@ class FormTimes {
                                    int64_t one_role = 0);
   // No two launches take less.
   double LeastDivided(int64_t cluster) const;
-  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
-  bool Hangs(KernelForm& form) const;
   // Of one_role.h.
   std::optional<double> MarginOfOneRole(KernelForm& form);
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }

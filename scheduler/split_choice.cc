@@ -34,7 +34,9 @@ class SplitChooser {
         target_(forms.target()),
         row_starts_(row_starts),
         most_(most),
-        model_(forms.fn(), forms.target(), names, row_starts, shape_of) {}
+        model_(forms.target(), names,
+               AskedByCopies(forms.fn(), forms.Copies(), forms.target(), row_starts, names),
+               shape_of) {}
   SplitChoice Run(bool one_role);
 
  private:
@@ -259,7 +261,7 @@ void SplitChooser::TryOneRole(TileForms& tiles, int64_t pack) {
 void SplitChooser::TryApart(TileForms& tiles, int64_t pack) {
   if (!target_.Has("clusters") ||
       model_.LeastDivided(1) > (1 - target_.model.split_margin) * choice_.ms ||
-      !model_.Hangs(tiles.form))
+      !tiles.form.Hangs(target_))
     return;
   for (const int64_t ctas : CountsApart(model_.TilesOf(tiles.form))) {
     const double most_ms = (1 - target_.model.split_margin) * choice_.ms;

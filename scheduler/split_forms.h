@@ -16,6 +16,7 @@
 
 #include "ir/function.h"
 #include "ir/passes/divide_reductions.h"
+#include "ir/program_plan.h"
 #include "ir/target.h"
 #include "scheduler/loop_periods.h"
 #include "scheduler/sms_shared.h"
@@ -34,12 +35,15 @@ struct KernelForm {
   const Periods& AnyPeriods(const ir::Target& target, std::optional<ir::Target>* shared);
   double Warpgroups(const ir::Target& target);
   int64_t CtasOfOneRole(const ir::Target& target);
+  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
+  bool Hangs(const ir::Target& target);
 
   const ir::Function fn;
 
  private:
   std::mutex mutex;  // of what follows
   std::optional<double> warpgroups;
+  std::optional<bool> hangs;
   int64_t one_role = 0;  // CTAs of an SM; 0: not asked yet
   std::map<Sharing, Periods> periods;
 };
@@ -81,6 +85,7 @@ class KeptForms {
   const ir::Target& target() const { return target_; }
   const ir::Function& fn() const { return plain_.form.fn; }
   TileForms& plain() { return plain_; }
+  const ir::LayoutPlan& Copies();
   // Neighbours copy for each other.
   KernelForm& Clustered();
   // May CTAs walk over its tiles?
@@ -92,6 +97,7 @@ class KeptForms {
   const ir::Target& target_;
   TileForms plain_;
   std::mutex mutex_;  // of what follows
+  std::optional<ir::LayoutPlan> copies_;
   FormPtr clustered_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<TileForms>> packed_;  // by instances; null: an obstacle
