@@ -39,7 +39,7 @@ std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluste
   std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster, false, one_role);
   if (!time || time->ms + BesideParts(cluster) > most_ms) return std::nullopt;
   const double flops = whole_flops;
-  const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+  const std::optional<KernelTime> whole = TimeOf(divided.Whole(), 1, 1);
   whole_flops = flops;
   if (!whole) return std::nullopt;
   time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);

@@ -84,12 +84,18 @@ FormPtr SplitForm(ir::Function fn, int64_t ctas, const ir::Target& target) {
 
 DividedPtr DivideForm(const ir::Function& fn, int64_t groups, int64_t cluster,
                       const ir::Target& target) {
-  ir::Division divided;
-  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
-  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
-                  : ir::GuardParts(divided.parts))
+  ir::Function parts;
+  if (ir::PartsOfReductions(fn, groups, &parts)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(parts, cluster, target) : ir::GuardParts(parts))
     return nullptr;
-  return std::make_unique<DividedForm>(std::move(divided));
+  return std::make_unique<DividedForm>(std::move(parts), fn, groups);
+}
+
+KernelForm& DividedForm::Whole() {
+  std::call_once(once_, [&] {
+    whole_ = std::make_unique<KernelForm>(ir::WholeOfReductions(of_, groups_));
+  });
+  return *whole_;
 }
 
 KernelForm* TileForms::InParts(int64_t ctas, const ir::Target& target) {

@@ -50,9 +50,19 @@ struct KernelForm {
 using FormPtr = std::unique_ptr<KernelForm>;
 
 // Groups of clusters (of 1: of CTAs that are none), and a second launch for what they have.
+// That is made when it is asked for: it writes all groups out, and parts alone often take too long.
 struct DividedForm {
-  explicit DividedForm(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
-  KernelForm parts, whole;
+  // `of`: the kernel, which outlives it.
+  DividedForm(ir::Function p, const ir::Function& of, int64_t groups)
+      : parts(std::move(p)), of_(of), groups_(groups) {}
+  KernelForm& Whole();
+  KernelForm parts;
+
+ private:
+  const ir::Function& of_;
+  const int64_t groups_;
+  std::once_flag once_;
+  std::unique_ptr<KernelForm> whole_;
 };
 using DividedPtr = std::unique_ptr<DividedForm>;
 
