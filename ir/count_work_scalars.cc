@@ -59,7 +59,7 @@ struct RowsByKind {
       first[static_cast<size_t>(kScalarRows[r].kind)] = r;
   }
 };
-const RowsByKind kRows;
+const RowsByKind kRowsByKind;
 
 }  // namespace
 
@@ -163,7 +163,8 @@ WorkCounter::Scalar WorkCounter::EvalScalar(const Op& op) const {
   const int64_t b = op.operands.size() > 1 ? *At(op.operands[1]) : 0;
   if (op.kind == OpKind::kSelect) return a ? b : *At(op.operands[2]);
   if (op.kind == OpKind::kNot && fn_.type(op.results[0]).dtype == DType::kBool) return !a;
-  for (size_t r = kRows.first[static_cast<size_t>(op.kind)]; r < std::size(kScalarRows); ++r) {
+  const size_t first = kRowsByKind.first[static_cast<size_t>(op.kind)];
+  for (size_t r = first; r < std::size(kScalarRows); ++r) {
     const ScalarRow& row = kScalarRows[r];
     if (row.kind != op.kind) break;
     if (row.pred == nullptr || op.s("pred") == row.pred) return row.value(a, b);

@@ -116,7 +116,8 @@ std::set<OpId> IntoSums(const Function& fn) {
 }
 
 // Of `fn`, which is cut, all but itself.
-void CutLoops(const Function& fn, const ir::Target& target, const CutOptions& how, CutProgram* out) {
+void CutLoops(const Function& fn, const ir::Target& target, const CutOptions& how,
+              CutProgram* out) {
   CutProgram& c = *out;
   const int slices = c.schedule.slices;
   const ir::LayoutPlan tiles = ir::MakePlan(fn, target, how.warpgroups);

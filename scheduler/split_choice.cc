@@ -2,6 +2,7 @@
 #include "scheduler/split_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,8 +17,6 @@
 namespace tilec::scheduler {
 
 namespace {
-
-constexpr double kRounding = 1e-12;  // more than a quotient and a product lose
 
 // Are there rows that several loops read and memory gives once?
 bool KeepsRows(const ir::Function& fn) {
@@ -232,7 +231,8 @@ void SplitChooser::TryOneRole(TileForms& tiles, int64_t pack) {
   for (const int64_t ctas : CountsOfOneRole(model_.TilesOf(tiles.form), beside)) {
     // Parts are believed half as much (H200, 5 x 80/10, L 28622, D 64 in eight 118 us, 97 said).
     const double doubt = 1 / (1 - (ctas > 1 ? 2 : 1) * *margin);
-    const double most_ms = choice_.ms / doubt * (1 + kRounding);
+    // More than a quotient and a product lose by rounding.
+    const double most_ms = std::nextafter(std::nextafter(choice_.ms / doubt, kAnyTime), kAnyTime);
     std::optional<KernelTime> time;
     if (ctas == 1) {
       time = model_.TimeOf(tiles.form, 1, 1, false, beside);
