@@ -17,7 +17,8 @@ namespace tilec::api {
 class SolutionCache : public scheduler::SolutionStore {
  public:
   // Thread-safe, for launches of one kernel that are made side by side (divided.h), if nobody else
-  // has `diags` meanwhile. `cache` may be null. Damaged entries and failures to write are warnings in `diags`.
+  // has `diags` meanwhile. `cache` may be null. Damaged entries and failures to write are warnings
+  // in `diags`.
   SolutionCache(const runtime::KernelCache* cache, DiagSink& diags)
       : cache_(cache), diags_(diags) {}
   SolutionCache(const runtime::KernelCache& cache, DiagSink& diags)
