@@ -2,6 +2,7 @@
 #include "api/descent.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "api/ahead.h"
@@ -68,7 +69,11 @@ class Descents {
 
  private:
   std::vector<std::optional<double>> Rate(const std::vector<Point>& points) const {
-    const Ahead others(threads_, 1, points.size(), [&](size_t i) { ahead_(points[i]); });
+    std::vector<const Point*> fresh;  // what others may take from this thread
+    for (const Point& point : points)
+      if (seen_.insert(point).second) fresh.push_back(&point);
+    const int threads = static_cast<int>(std::min(static_cast<size_t>(threads_), fresh.size()));
+    const Ahead others(threads, 1, fresh.size(), [&](size_t i) { ahead_(*fresh[i]); });
     std::vector<std::optional<double>> times;
     for (const Point& point : points) times.push_back(rate_(point));
     return times;
@@ -78,6 +83,7 @@ class Descents {
   const int threads_;
   const RatePoint& rate_;
   const std::function<void(const Point&)>& ahead_;
+  mutable std::set<Point> seen_;
 };
 
 }  // namespace

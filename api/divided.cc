@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "api/schedule_names.h"
 #include "compile/diagnostics.h"
@@ -109,6 +112,40 @@ std::string BehindTitles(const Launches& launches, const std::vector<std::string
   return all;
 }
 
+namespace {
+
+struct MadeLaunch {
+  std::optional<backend::KernelImage> image;
+  DiagSink said;
+};
+
+// Side by side where somebody waits and nobody looks on, else until one fails. What they say and
+// what they are does not depend on that.
+std::vector<MadeLaunch> MakeLaunches(const Loaded& loaded, Launches* launches,
+                                     const PipelineOptions& options, Observation* look) {
+  std::vector<MadeLaunch> all(launches->programs.size());
+  const auto make = [&](size_t i) {
+    LaunchProgram& program = launches->programs[i];
+    const Result<ir::Function> part =
+        LowerToWarps(loaded, std::move(program.fn), program.options, look, all[i].said);
+    if (!part.ok()) return false;
+    Result<backend::KernelImage> made = MakeImage(loaded, *part, options, look, all[i].said);
+    if (made.ok()) all[i].image = *std::move(made);
+    return made.ok();
+  };
+  if (look != nullptr || options.choosing_threads <= 1) {
+    for (size_t i = 0; i < all.size() && make(i);) ++i;
+    return all;
+  }
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < all.size(); ++i) others.emplace_back(make, i);
+  (void)make(0);
+  others.clear();  // waits
+  return all;
+}
+
+}  // namespace
+
 Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
                                                          const ir::Function& fn,
                                                          const PipelineOptions& options,
@@ -116,14 +153,15 @@ Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
   TRY(Launches launches, LaunchesOf(loaded, fn, options, diags));
   if (!launches.several()) return std::optional<backend::KernelImage>();
   std::vector<backend::KernelImage> images;
-  for (LaunchProgram& program : launches.programs) {
-    TRY(const ir::Function part,
-        LowerToWarps(loaded, std::move(program.fn), program.options, look, diags));
-    TRY(backend::KernelImage made, MakeImage(loaded, part, options, look, diags));
-    const auto first = made.tensors.end() - static_cast<std::ptrdiff_t>(launches.tensors);
-    made.work.assign(std::make_move_iterator(first), std::make_move_iterator(made.tensors.end()));
-    made.tensors.erase(first, made.tensors.end());
-    images.push_back(std::move(made));
+  for (MadeLaunch& made : MakeLaunches(loaded, &launches, options, look)) {
+    made.said.MoveTo(diags);
+    if (!made.image) return DiagSink::Propagate();
+    made.image->work.assign(
+        std::make_move_iterator(made.image->tensors.end() -
+                                static_cast<std::ptrdiff_t>(launches.tensors)),
+        std::make_move_iterator(made.image->tensors.end()));
+    made.image->tensors.resize(made.image->tensors.size() - launches.tensors);
+    images.push_back(*std::move(made.image));
   }
   images.back().before.push_back(std::move(images.front()));
   return std::optional<backend::KernelImage>(std::move(images.back()));

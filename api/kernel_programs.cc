@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/ahead.h"
 #include "api/diagnostics.h"
 #include "api/divided.h"
 #include "api/kernel_tunes.h"
@@ -64,12 +65,14 @@ Result<const Specialisation*> ProgramOf(KernelState& k, const Args& args, const 
 
 namespace {
 
-// Compiles unless somebody has.
+// Compiles unless somebody has. `waits`: a launch does, and other threads are free.
 Result<const backend::KernelImage*> ImageOf(const KernelState& k, Specialisation& s,
-                                            const api::Call& call, DiagSink& diags) {
+                                            const api::Call& call, bool waits, DiagSink& diags) {
   if (!s.image) {
     const CompilerState& c = *k.compiler;
-    TRY(s.image, api::CompileCall(k.loaded, k.signature.kernel, call, c.options,
+    api::PipelineOptions options = c.options;
+    if (waits) options.choosing_threads = api::ChoosingThreads();
+    TRY(s.image, api::CompileCall(k.loaded, k.signature.kernel, call, options,
                                   {.cache = c.cache ? &*c.cache : nullptr}, diags));
     api::ShowPaths(k.loaded, &*s.image);
   }
@@ -90,7 +93,7 @@ Result<runtime::LoadedKernel*> LoadedOn(KernelState& k, const Where& where, cons
   CompilerState& c = *k.compiler;
   {
     const api::Spending time(where.spent ? &where.spent->compiling : nullptr);
-    TRY(image, ImageOf(k, *s, call, diags));
+    TRY(image, ImageOf(k, *s, call, !where.spent, diags));
     code = c.assembler.CodeOf(*image, *on->device, c.cache ? &*c.cache : nullptr, diags);
   }
   const api::Spending time(where.spent ? &where.spent->loading : nullptr);

@@ -50,7 +50,8 @@ struct PipelineOptions {
   // The assembler, where there is one to ask: tunes that the model chooses spill nothing by it, and
   // nobody is told what may be spilled. Not part of the cache's keys of images.
   std::string ptxas;
-  int choosing_threads = 1;  // that choose tiles; which ones are chosen does not depend on it
+  // That choose tiles, and make launches of one kernel; what comes of it does not depend on it.
+  int choosing_threads = 1;
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
   bool stays = false;  // see Call::stays

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "runtime/kernel_cache.h"
@@ -15,17 +16,21 @@ namespace tilec::api {
 
 class SolutionCache : public scheduler::SolutionStore {
  public:
-  // `cache` may be null. Damaged entries and failures to write are warnings in `diags`.
+  // Thread-safe, for launches of one kernel that are made side by side (divided.h), if nobody else
+  // has `diags` meanwhile. `cache` may be null. Damaged entries and failures to write are warnings
+  // in `diags`.
   SolutionCache(const runtime::KernelCache* cache, DiagSink& diags)
       : cache_(cache), diags_(diags) {}
   SolutionCache(const runtime::KernelCache& cache, DiagSink& diags)
       : SolutionCache(&cache, diags) {}
   std::optional<std::string> Get(const std::string& key) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto it = seen_.find(key); it != seen_.end()) return it->second;
     if (cache_ == nullptr) return std::nullopt;
     return cache_->Get(Hex(key), diags_);
   }
   void Put(const std::string& key, const std::string& label, const std::string& solution) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
     seen_[key] = solution;
     if (cache_ != nullptr) cache_->Put(Hex(key), label, solution, diags_);
   }
@@ -36,6 +41,7 @@ class SolutionCache : public scheduler::SolutionStore {
   }
   const runtime::KernelCache* cache_;
   DiagSink& diags_;
+  std::mutex mutex_;
   std::map<std::string, std::string> seen_;
 };
 

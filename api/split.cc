@@ -40,7 +40,8 @@ scheduler::LaunchShape LikelyShape(const ir::Function& fn, const ir::WorkCount& 
   const ir::TargetRegisters& likely = target.registers;
   scheduler::LaunchShape shape;
   if (!work.products.empty()) return shape;
-  const int64_t threads = ir::MakePlan(fn, target).threads();
+  const int64_t threads = ir::isa::kWarpThreads * ir::isa::kWarpgroupWarps *
+                          static_cast<int64_t>(ir::PlannedWarpgroups(fn, target));
   int64_t kept = 0, held = 0;
   for (ir::OpId id : ir::OpsInOrder(fn)) {
     const ir::Op& op = fn.ops[id];
@@ -99,7 +100,8 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
     std::string statics;
     for (const auto& [name, value] : call.statics)
       statics += fmt::format("{}={} ", name, frontend::ToText(value));
-    forms = memory->chosen.At(statics, make).get();
+    const TuneMemory::Known* const rated = memory->points.Find(statics);
+    forms = rated && rated->forms ? rated->forms.get() : memory->chosen.At(statics, make).get();
   } else {
     make(own);
     forms = own.get();

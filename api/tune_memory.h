@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,13 +33,23 @@ class FoundOnce {
       if (!at) at = std::make_unique<Entry>();
       entry = at.get();
     }
-    std::call_once(entry->once, [&] { find(entry->found); });
+    std::call_once(entry->once, [&] {
+      find(entry->found);
+      entry->there = true;
+    });
     return entry->found;
+  }
+  // What somebody found; null: nobody has yet.
+  T* Find(const Key& key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = entries_.find(key);
+    return at != entries_.end() && at->second->there ? &at->second->found : nullptr;
   }
 
  private:
   struct Entry {
     std::once_flag once;
+    std::atomic<bool> there{false};
     T found;
   };
   std::mutex mutex_;

@@ -15,10 +15,13 @@
 //   new_size --no-prepare        that alone
 //   new_size --known=N           N calls of new sizes of a few classes that were called before:
 //                                soon there, and how long the host takes is all it tells
+//   new_size --each              each cold call: clock, processor time of all threads, and that of
+//                                processes they waited for (ptxas)
 //   new_size --slack=N           fails where a number is above N times what was promised
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,7 +54,7 @@ struct Options {
   uint64_t seed = 1;
   double slack = 0;
   bool cpu = false, emulate = false, small = false, no_results = false;
-  bool apart = false, no_prepare = false;
+  bool apart = false, no_prepare = false, each = false;
   std::string cache, ptxas = "auto";
   std::string tune = "classes", only;  // only: the place of a call in the trace of a fresh process
 };
@@ -198,6 +201,15 @@ class Server {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e6 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_nsec);
+  }
+  // Processor milliseconds of this process, or of those it waited for.
+  static double Spent(int who) {
+    rusage used{};
+    getrusage(who, &used);
+    const auto ms = [](const timeval& t) {
+      return 1e3 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_usec);
+    };
+    return ms(used.ru_utime) + ms(used.ru_stime);
   }
   void SayPrepared(const ServedCall& c, const Preparing& p, double s) const {
     Say(fmt::format(
@@ -407,10 +419,13 @@ class Server {
     std::vector<std::pair<double, std::string>> each;
     for (const ServedCall& c : ServingTrace(options_.cold, options_.seed + 1, limits_)) {
       if (!seen.insert(c).second) continue;
-      const double start = Now();
+      const double start = Now(), own = Spent(RUSAGE_SELF), others = Spent(RUSAGE_CHILDREN);
       const Status s = Launch(c);
       if (!s.ok()) return Say(s.text());
       each.emplace_back((Now() - start) / 1e3, Text(c));
+      if (options_.each)
+        fmt::print("{:8.1f} ms, {:8.1f} of processors, {:8.1f} of others  {}\n", each.back().first,
+                   Spent(RUSAGE_SELF) - own, Spent(RUSAGE_CHILDREN) - others, Text(c));
       bare_->Wait();
     }
     std::sort(each.rbegin(), each.rend());
@@ -490,6 +505,7 @@ int main(int argc, char** argv) {
   app.add_option("--ptxas", o.ptxas, "who assembles: auto, off or a file");
   app.add_option("--known", o.known, "calls of new sizes of a few known classes, nothing else");
   app.add_flag("--no-prepare", o.no_prepare, "only what is not prepared, and results");
+  app.add_flag("--each", o.each, "what each cold call took");
   app.add_flag("--emulate", o.emulate, "results of small sizes on the emulator");
   app.add_flag("--no-results", o.no_results, "no fresh processes: on a stand-in");
   app.add_flag("--small", o.small, "small sizes");

@@ -32,7 +32,8 @@ WorkCounter::WorkCounter(const Function& fn, const Bindings& names, const Target
       edges_(options.edges),
       scalars_(static_cast<size_t>(fn.values.size())),
       extents_(static_cast<size_t>(fn.values.size())),
-      known_(static_cast<size_t>(fn.ops.size())) {
+      known_(static_cast<size_t>(fn.ops.size())),
+      steering_(static_cast<size_t>(fn.values.size())) {
   Bindings all = fn.statics;
   for (const auto& [name, value] : names) all[name] = value;
   for (const Param& p : fn.params) {
@@ -147,7 +148,7 @@ void WorkCounter::RunParallel(const Op& op) {
   }
   const double outer = weight_;
   for (size_t d = 0; d < steps.size(); ++d)
-    if (!steering_.count(args[d].index)) {
+    if (!Steer(args[d])) {
       weight_ *= static_cast<double>(count[d]);
       count[d] = 1;
     }

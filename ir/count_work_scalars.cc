@@ -5,6 +5,9 @@
 #include "ir/work_counter.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
 #include <optional>
 
 #include "ir/queries.h"
@@ -47,6 +50,17 @@ constexpr ScalarRow kScalarRows[] = {
     {OpKind::kCmp, "ge", [](int64_t a, int64_t b) { return Counted(a >= b); }},
 };
 
+// Where the rows of each kind begin: they stand together, and loops of tiles ask often.
+struct RowsByKind {
+  std::array<size_t, std::numeric_limits<uint8_t>::max() + 1> first;  // OpKind is a byte
+  RowsByKind() {
+    first.fill(std::size(kScalarRows));
+    for (size_t r = std::size(kScalarRows); r-- > 0;)
+      first[static_cast<size_t>(kScalarRows[r].kind)] = r;
+  }
+};
+const RowsByKind kRowsByKind;
+
 }  // namespace
 
 // Values that decide how much is done: bounds of loops, conditions, starts of ranges. What a loop
@@ -54,7 +68,9 @@ constexpr ScalarRow kScalarRows[] = {
 void WorkCounter::FindSteering() {
   std::vector<ValueId> work;
   const auto need = [&](ValueId v) {
-    if (!Tile(v) && steering_.insert(v.index).second) work.push_back(v);
+    if (Steer(v) || Tile(v)) return;
+    steering_[static_cast<size_t>(v.index)] = true;
+    work.push_back(v);
   };
   for (const Op& op : fn_.ops) {
     if (op.kind == OpKind::kFor) need(op.operands[0]), need(op.operands[1]);
@@ -125,9 +141,9 @@ void WorkCounter::TakeYield(BlockId region, size_t leading, const std::vector<Va
 // Does the loop decide how much is done, inside or behind it?
 bool WorkCounter::Steers(const Op& loop) const {
   for (ValueId v : fn_.blocks[loop.regions[0]].args)
-    if (!Tile(v) && steering_.count(v.index)) return true;
+    if (!Tile(v) && Steer(v)) return true;
   for (ValueId v : loop.results)
-    if (!Tile(v) && steering_.count(v.index)) return true;
+    if (!Tile(v) && Steer(v)) return true;
   return false;
 }
 
@@ -147,9 +163,12 @@ WorkCounter::Scalar WorkCounter::EvalScalar(const Op& op) const {
   const int64_t b = op.operands.size() > 1 ? *At(op.operands[1]) : 0;
   if (op.kind == OpKind::kSelect) return a ? b : *At(op.operands[2]);
   if (op.kind == OpKind::kNot && fn_.type(op.results[0]).dtype == DType::kBool) return !a;
-  for (const ScalarRow& row : kScalarRows)
-    if (row.kind == op.kind && (row.pred == nullptr || op.s("pred") == row.pred))
-      return row.value(a, b);
+  const size_t first = kRowsByKind.first[static_cast<size_t>(op.kind)];
+  for (size_t r = first; r < std::size(kScalarRows); ++r) {
+    const ScalarRow& row = kScalarRows[r];
+    if (row.kind != op.kind) break;
+    if (row.pred == nullptr || op.s("pred") == row.pred) return row.value(a, b);
+  }
   return std::nullopt;
 }
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +46,7 @@ class WorkCounter {
   Extents Whole(ValueId v) const;
   double Count(ValueId v) const;
   double Least(int32_t tensor, double moved) const;
+  bool Steer(ValueId v) const { return steering_[static_cast<size_t>(v.index)]; }
   void FindSteering();
   std::vector<ValueId> Yielded(BlockId region) const;
   std::map<int32_t, std::vector<ValueId>> Carried() const;
@@ -80,7 +80,7 @@ class WorkCounter {
   uint64_t changes_ = 1;  // of extents
   std::vector<Known> known_;
   std::map<int32_t, std::vector<int64_t>> dims_;  // of tensors
-  std::set<int32_t> steering_;
+  std::vector<bool> steering_;  // by value
   std::map<int32_t, double> loaded_, stored_;
   double weight_ = 1;
   WorkCount out_;

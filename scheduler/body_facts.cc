@@ -82,7 +82,7 @@ class Reader {
         continue;
       }
       // Conditions of masks, and what they are made of.
-      const std::vector<ir::Uses::Use>& uses = all.of(op.results[0]);
+      const std::span<const ir::Uses::Use> uses = all.of(op.results[0]);
       if (Positional(op.results[0]) && !uses.empty() &&
           std::all_of(uses.begin(), uses.end(), [&](const ir::Uses::Use& use) {
             const bool select = fn_.ops[use.reader].kind == OpKind::kSelect;

@@ -101,11 +101,21 @@ bool CutsLines(const ir::Function& fn, const RowStarts& starts) {
   });
 }
 
+ir::LayoutPlan PlanOfCopies(const ir::Function& fn, const ir::Target& target) {
+  ir::LayoutPlan plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
+  plan.layouts.clear();
+  return plan;
+}
+
 Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts,
                     const Bindings& names) {
+  return AskedByCopies(fn, PlanOfCopies(fn, target), target, starts, names);
+}
+
+Asked AskedByCopies(const ir::Function& fn, const ir::LayoutPlan& plan, const ir::Target& target,
+                    const RowStarts& starts, const Bindings& names) {
   const ir::TargetModel& model = target.model;
   const std::map<ir::ValueId, int64_t> start_of = StartsOf(fn, starts);
-  const ir::LayoutPlan plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
   double all = 0, lines = 0, by_bytes = 0, cycles = 0, narrow = 0, boxes = 0;
   bool wide = false;
   for (ir::OpId id : ir::OpsInOrder(fn)) {

@@ -15,6 +15,7 @@
 
 #include "ir/function.h"
 #include "ir/isa.h"
+#include "ir/program_plan.h"
 #include "ir/target.h"
 #include "support/expr.h"
 
@@ -46,6 +47,11 @@ struct Asked {
 // `names`: sizes, where they are known.
 Asked AskedByCopies(const ir::Function& fn, const ir::Target& target, const RowStarts& starts,
                     const Bindings& names);
+// How `fn` copies, whatever its sizes are: a plan of its loads and stores alone …
+ir::LayoutPlan PlanOfCopies(const ir::Function& fn, const ir::Target& target);
+// … and the same by it.
+Asked AskedByCopies(const ir::Function& fn, const ir::LayoutPlan& plan, const ir::Target& target,
+                    const RowStarts& starts, const Bindings& names);
 
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its
 // part of what neighbours have in common (ir/passes/cluster_tiles.h). 1: nothing is, or the machine

@@ -38,6 +38,12 @@ using ir::OpKind;
 // Tiles that every role may compute for itself.
 constexpr int64_t kCheapTile = 512;
 
+struct CutOptions {  // of CutRows
+  bool crossing = false;
+  int warpgroups = 0;
+  bool own_loads = false;
+};
+
 // Does the op compute a tile that belongs to no slice and is too large to compute twice?
 bool IsShared(const Function& fn, const Op& op) {
   return op.attr("slice") == nullptr && !ir::IsReplicated(fn, op) && op.results.size() == 1 &&
@@ -109,16 +115,12 @@ std::set<OpId> IntoSums(const Function& fn) {
   return found;
 }
 
-}  // namespace
-
-std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
-                                  bool crossing, int warpgroups, bool own_loads) {
-  CutProgram c;
-  c.fn = fn;
-  c.schedule.slices = slices;
-  ir::SliceRows(c.fn, slices);
-  if (slices > 1 && !SlicesAreApart(c.fn, target)) return std::nullopt;
-  const ir::LayoutPlan tiles = ir::MakePlan(c.fn, target, warpgroups);
+// Of `fn`, which is cut, all but itself.
+void CutLoops(const Function& fn, const ir::Target& target, const CutOptions& how,
+              CutProgram* out) {
+  CutProgram& c = *out;
+  const int slices = c.schedule.slices;
+  const ir::LayoutPlan tiles = ir::MakePlan(fn, target, how.warpgroups);
   for (const auto& [dot, plan] : tiles.dots)
     if (plan.flies())
       c.in_flight.insert(dot);
@@ -126,40 +128,40 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
       c.at_once = true;
   // What engines bring as well, and in wide rows, threads do not.
   for (const auto& [load, plan] : tiles.loads) {
-    const Op& op = c.fn.ops[load];
-    const ir::Type& tile = c.fn.type(op.results[0]);
+    const Op& op = fn.ops[load];
+    const ir::Type& tile = fn.type(op.results[0]);
     const bool narrow = tile.rank() == 2 && tile.shape[1] * ir::ByteSize(tile.dtype) <=
                                                 target.lowering.narrow_row_bytes;
-    if ((narrow || (plan.buffer && !plan.tma)) && ir::MayBeBrought(c.fn, op, target))
+    if ((narrow || (plan.buffer && !plan.tma)) && ir::MayBeBrought(fn, op, target))
       c.by_threads.insert(load);
   }
   c.schedule.warpgroups = slices > 1 ? 1 : tiles.warpgroups;
   c.turns = c.at_once && target.Has("setmaxnreg") &&
-            ir::TurnsPay(c.fn, tiles, target, c.schedule.warpgroups);
+            ir::TurnsPay(fn, tiles, target, c.schedule.warpgroups);
   c.schedule.roles = slices;
   c.in_place = ir::InTensorMemory(target.matrix_unit.kind);
-  const std::function<bool(OpId)> has_ring = RingsOf(c.fn, tiles);
-  for (OpId loop : InnermostLoops(c.fn)) {
+  const std::function<bool(OpId)> has_ring = RingsOf(fn, tiles);
+  for (OpId loop : InnermostLoops(fn)) {
     LoopReport report;
-    report.at = c.fn.ops[loop].at;
-    if (ir::Fetches(c.fn)) {
+    report.at = fn.ops[loop].at;
+    if (ir::Fetches(fn)) {
       report.notes.push_back("what an atomic of this kernel finds hangs on when it is made");
       c.schedule.loops.push_back(std::move(report));
       continue;
     }
     DiagSink attempt;
     Result<Extraction> extraction =
-        ExtractLoop(c.fn, loop, target, ExtractOptions{1, crossing}, attempt);
+        ExtractLoop(fn, loop, target, ExtractOptions{1, how.crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
-      if (own_loads) LoadWhereRead(c.fn, has_ring, &report.extraction);
-      report.outliving = Outliving(c.fn, loop, report.extraction);
+      if (how.own_loads) LoadWhereRead(fn, has_ring, &report.extraction);
+      report.outliving = Outliving(fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;
-      AddOperandReads(c.fn, tiles, target, &report.extraction);
-      ShapeForLowering(graph, c.schedule.warpgroups, crossing);
+      AddOperandReads(fn, tiles, target, &report.extraction);
+      ShapeForLowering(graph, c.schedule.warpgroups, how.crossing);
       if (!c.in_place)
         LetWarpgroupsAlternate(OpsOf(c.in_flight, report.extraction),
-                               OpsOf(IntoSums(c.fn), report.extraction), c.schedule.warpgroups,
+                               OpsOf(IntoSums(fn), report.extraction), c.schedule.warpgroups,
                                &graph);
       if (!c.schedule.loops.empty())
         graph.name += fmt::format(".loop{}", c.schedule.loops.size() + 1);
@@ -170,6 +172,25 @@ std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Targ
     }
     c.schedule.loops.push_back(std::move(report));
   }
+}
+
+}  // namespace
+
+std::optional<CutProgram> CutRows(const Function& fn, int slices, const ir::Target& target,
+                                  bool crossing, int warpgroups, bool own_loads) {
+  CutProgram c;
+  c.fn = fn;
+  c.schedule.slices = slices;
+  ir::SliceRows(c.fn, slices);
+  if (slices > 1 && !SlicesAreApart(c.fn, target)) return std::nullopt;
+  CutLoops(c.fn, target, {crossing, warpgroups, own_loads}, &c);
+  return c;
+}
+
+CutProgram CutWhole(const Function& fn, const ir::Target& target) {
+  CutProgram c;
+  c.schedule.slices = 1;
+  CutLoops(fn, target, {}, &c);
   return c;
 }
 

@@ -34,26 +34,24 @@ std::optional<KernelTime> FormTimes::TimeOf(KernelForm& form, double share, int6
   return EstimateTime(form.fn, target_, work, *periods, shape);
 }
 
-std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluster,
+std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluster, double most_ms,
                                             int64_t one_role) {
   std::optional<KernelTime> time = TimeOf(divided.parts, 1, cluster, false, one_role);
+  if (!time || time->ms + BesideParts(cluster) > most_ms) return std::nullopt;
   const double flops = whole_flops;
-  const std::optional<KernelTime> whole = TimeOf(divided.whole, 1, 1);
+  const std::optional<KernelTime> whole = TimeOf(divided.Whole(), 1, 1);
   whole_flops = flops;
-  if (!time || !whole) return std::nullopt;
+  if (!whole) return std::nullopt;
   time->ms += whole->ms + (cluster == 1 ? target_.model.apart_ms : 0);
   return time;
 }
 
-bool FormTimes::Hangs(KernelForm& form) const {
-  const int64_t products =
-      std::count_if(form.fn.ops.begin(), form.fn.ops.end(),
-                    [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
-  if (products < 2 || form.Warpgroups(target_) != 1) return false;
-  const auto periods = BoundPeriods(form.fn, target_);
-  return periods && !periods->empty() &&
-         std::all_of(periods->begin(), periods->end(),
-                     [](const LoopPeriod& period) { return period.hangs; });
+double FormTimes::BesideParts(int64_t cluster) const {
+  return target_.model.launch_ms + (cluster == 1 ? target_.model.apart_ms : 0);
+}
+
+double FormTimes::LeastDivided(int64_t cluster) const {
+  return target_.model.launch_ms + BesideParts(cluster);
 }
 
 std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {
@@ -79,11 +77,11 @@ std::optional<KernelTime> TimeOfParts(const ir::Function& fn, const ir::Target& 
                                       const Bindings& names, const RowStarts& row_starts,
                                       int64_t parts, int64_t one_role) {
   const ShapeOf none;
-  FormTimes model(fn, target, names, row_starts, none);
+  FormTimes model(target, names, AskedByCopies(fn, target, row_starts, names), none);
   constexpr int64_t kCluster = ir::isa::kPortableClusterCtas;
   if (parts > kCluster) {
     if (const DividedPtr divided = DivideForm(fn, parts / kCluster, kCluster, target))
-      return model.TimeOf(*divided, kCluster, one_role);
+      return model.TimeOf(*divided, kCluster, kAnyTime, one_role);
   } else if (const FormPtr form =
                  parts > 1 ? SplitForm(fn, parts, target) : std::make_unique<KernelForm>(fn)) {
     return model.TimeOf(*form, 1, parts, false, one_role);
@@ -102,9 +100,9 @@ double TimeInParts(const ir::Function& fn, const ir::Target& target, const Bindi
 double TimeApart(const ir::Function& fn, const ir::Target& target, const Bindings& names,
                  const RowStarts& row_starts, int64_t parts) {
   const ShapeOf none;
-  FormTimes model(fn, target, names, row_starts, none);
+  FormTimes model(target, names, AskedByCopies(fn, target, row_starts, names), none);
   const DividedPtr divided = DivideForm(fn, parts, 1, target);
-  const auto time = divided ? model.TimeOf(*divided, 1) : std::nullopt;
+  const auto time = divided ? model.TimeOf(*divided, 1, kAnyTime) : std::nullopt;
   return time ? time->ms : 0;
 }
 

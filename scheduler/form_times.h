@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -17,22 +18,24 @@
 
 namespace tilec::scheduler {
 
+constexpr double kAnyTime = std::numeric_limits<double>::infinity();
+
 class FormTimes {
  public:
-  FormTimes(const ir::Function& fn, const ir::Target& target, const Bindings& names,
-            const RowStarts& row_starts, const ShapeOf& shape_of)
-      : target_(target),
-        names_(names),
-        shape_of_(shape_of),
-        asked_(AskedByCopies(fn, target, row_starts, names)) {}
+  FormTimes(const ir::Target& target, const Bindings& names, const Asked& asked,
+            const ShapeOf& shape_of)
+      : target_(target), names_(names), shape_of_(shape_of), asked_(asked) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
   // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
   std::optional<KernelTime> TimeOf(KernelForm& form, double share, int64_t cluster,
                                    bool stays = false, int64_t one_role = 0);
-  std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, int64_t one_role = 0);
-  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
-  bool Hangs(KernelForm& form) const;
+  // Nothing where it is known to take longer than `most_ms`: the second launch is then not looked
+  // at.
+  std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, double most_ms,
+                                   int64_t one_role = 0);
+  // No two launches take less.
+  double LeastDivided(int64_t cluster) const;
   // Of one_role.h.
   std::optional<double> MarginOfOneRole(KernelForm& form);
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
@@ -40,6 +43,8 @@ class FormTimes {
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 
  private:
+  // What parts are put together by takes no less.
+  double BesideParts(int64_t cluster) const;
   // Counted once: a form is looked at as it stays, once and by one role.
   const ir::WorkCount& WorkOf(const KernelForm& form);
 

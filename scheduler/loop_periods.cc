@@ -76,12 +76,12 @@ int64_t LeastTurn(const Graph& graph, const ir::Target& target) {
 
 // Of a turn of which threads bring a part (ir/lower/bring.h): they have few turns on their way at a
 // time, however many slots there are.
-int64_t LeastBrought(const CutProgram& cut, const Extraction& extraction, const ir::Target& target,
-                     std::optional<ir::LayoutPlan>* plan) {
+int64_t LeastBrought(const Function& fn, const CutProgram& cut, const Extraction& extraction,
+                     const ir::Target& target, std::optional<ir::LayoutPlan>* plan) {
   for (const OpOrigin& origin : extraction.origins)
     for (const OriginStep& step : origin.steps) {
       if (step.kind != StepKind::kOp || cut.by_threads.count(step.op) == 0) continue;
-      if (!*plan) *plan = ir::MakePlan(cut.fn, target, 0, /*runs_ahead=*/true);
+      if (!*plan) *plan = ir::MakePlan(fn, target, 0, /*runs_ahead=*/true);
       const auto load = (*plan)->loads.find(step.op);
       if (load != (*plan)->loads.end() && load->second.threads)
         return target.model.slot_cycles / target.model.brought_turns;
@@ -220,22 +220,21 @@ int HotUnit(const ir::Target& target) {
 }
 
 double CutWarpgroups(const Function& fn, const ir::Target& target) {
-  return static_cast<double>(ir::MakePlan(fn, target, 0).warpgroups);
+  return static_cast<double>(ir::PlannedWarpgroups(fn, target));
 }
 
 std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir::Target& target,
                                                     double* warpgroups) {
-  const std::optional<CutProgram> cut = CutRows(fn, 1, target);
+  const CutProgram cut = CutWhole(fn, target);
   std::vector<LoopPeriod> periods;
-  if (!cut) return periods;
-  if (warpgroups != nullptr) *warpgroups = cut->schedule.warpgroups;
+  if (warpgroups != nullptr) *warpgroups = cut.schedule.warpgroups;
   const int hot = HotUnit(target);
   std::optional<ir::LayoutPlan> plan;
-  for (const LoopReport& loop : cut->schedule.loops) {
+  for (const LoopReport& loop : cut.schedule.loops) {
     LoopPeriod period;
     period.at = loop.at;
     if (loop.extracted()) {
-      const Graph graph = Padded(cut->fn, target, loop.extraction);
+      const Graph graph = Padded(fn, target, loop.extraction);
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = BestBound(graph).ii;
       const int tensor = graph.FindUnit("tensor");
@@ -244,12 +243,12 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
       if (!products) period.busy = UnitsBusy(graph);
-      const bool chained = !cut->at_once && Chained(graph, tensor);
+      const bool chained = !cut.at_once && Chained(graph, tensor);
       // What two products of a chain read has rings of its own and comes at times of its own.
-      const auto held = [&] { return HeldBySlots(cut->fn, target, graph, &plan); };
+      const auto held = [&] { return HeldBySlots(fn, target, graph, &plan); };
       if (products)
         period.least = std::max({LeastTurn(graph, target), chained ? 0 : held(),
-                                 LeastBrought(*cut, loop.extraction, target, &plan)});
+                                 LeastBrought(fn, cut, loop.extraction, target, &plan)});
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)
         period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
@@ -257,18 +256,18 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (period.chained)
         period.least =
             std::max(period.least,
-                     OneAfterAnother(cut->fn, target, graph, loop.extraction.origins));
+                     OneAfterAnother(fn, target, graph, loop.extraction.origins));
       period.hangs = chained && alone;
       period.units = UnitsBusy(graph);
       period.in_order = InOrder(graph, target);
       if (chained) period.in_order = period.in_order * target.model.chain_percent / 100;
-      if (cut->at_once)
+      if (cut.at_once)
         period.cycles =
-            std::max(period.cycles, AtOnce(graph, target, cut->schedule.warpgroups, cut->turns));
+            std::max(period.cycles, AtOnce(graph, target, cut.schedule.warpgroups, cut.turns));
       for (const OpOrigin& origin : loop.extraction.origins)
         for (const OriginStep& step : origin.steps)
           period.cycles += LostInMeetings(fn, step, target);
-      period.cycles += LostInDecoding(cut->fn, target, loop.extraction, period.cycles);
+      period.cycles += LostInDecoding(fn, target, loop.extraction, period.cycles);
       period.cycles = std::max(period.cycles, period.least);
       // A turn as long as its chain has nothing of a pipeline to fill.
       period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);

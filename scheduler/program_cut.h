@@ -33,6 +33,9 @@ struct CutProgram {
 std::optional<CutProgram> CutRows(const ir::Function& fn, int slices, const ir::Target& target,
                                   bool crossing = false, int warpgroups = 0,
                                   bool own_loads = false);
+// The same in one slice, of which only the loops are looked at: its `fn` is left empty, and `fn`
+// stands for it.
+CutProgram CutWhole(const ir::Function& fn, const ir::Target& target);
 
 // The same with its loops solved (`applied`) as far as they can be, and not yet rewritten. `tied`:
 // the solver finds all ops of a slice tied to one role (Graph::Pin), the report's graph is the

@@ -2,6 +2,7 @@
 #include "scheduler/split_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,7 +33,9 @@ class SplitChooser {
         target_(forms.target()),
         row_starts_(row_starts),
         most_(most),
-        model_(forms.fn(), forms.target(), names, row_starts, shape_of) {}
+        model_(forms.target(), names,
+               AskedByCopies(forms.fn(), forms.Copies(), forms.target(), row_starts, names),
+               shape_of) {}
   SplitChoice Run(bool one_role);
 
  private:
@@ -48,6 +51,8 @@ class SplitChooser {
   Shared WhatIsShared(TileForms& tiles, const KernelTime& whole) const;
   std::vector<int64_t> CountsInClusters(const TileForms& tiles, const KernelTime& whole) const;
   std::optional<KernelTime> TimeShared(TileForms& tiles, int64_t ctas, bool idle, bool* obstacle);
+  // More than that, and CTAs do not share a tile's loop.
+  double MostShared(const TileForms& tiles) const;
   void TryShared(TileForms& tiles, const KernelTime& whole, int64_t pack);
   std::vector<int64_t> CountsOfOneRole(int64_t tiles, int64_t beside) const;
   void TryOneRole(TileForms& tiles, int64_t pack);
@@ -130,8 +135,10 @@ std::vector<int64_t> SplitChooser::CountsInClusters(const TileForms& tiles,
 std::optional<KernelTime> SplitChooser::TimeShared(TileForms& tiles, int64_t ctas, bool idle,
                                                    bool* obstacle) {
   if (ctas > most_) {
-    DividedForm* const divided = idle ? tiles.InGroups(ctas / most_, most_, target_) : nullptr;
-    return divided ? model_.TimeOf(*divided, most_) : std::nullopt;
+    const double most_ms = MostShared(tiles);
+    if (!idle || model_.LeastDivided(most_) > most_ms) return std::nullopt;
+    DividedForm* const divided = tiles.InGroups(ctas / most_, most_, target_);
+    return divided ? model_.TimeOf(*divided, most_, most_ms) : std::nullopt;
   }
   KernelForm* const split = tiles.InParts(ctas, target_);
   *obstacle = split == nullptr;
@@ -139,18 +146,21 @@ std::optional<KernelTime> SplitChooser::TimeShared(TileForms& tiles, int64_t cta
   return model_.TimeOf(*split, 1, ctas);
 }
 
+double SplitChooser::MostShared(const TileForms& tiles) const {
+  const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
+  return std::min({choice_.ms, (1 - margin) * alone_.ms,
+                   alone_.ms - target_.model.split_least_ms});
+}
+
 // Several CTAs share the turns of each tile's loop.
 void SplitChooser::TryShared(TileForms& tiles, const KernelTime& whole, int64_t pack) {
   const Shared shared = WhatIsShared(tiles, whole);
   if (!target_.Has("clusters") || !(shared.idle || shared.kept)) return;
-  const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
   for (const int64_t ctas : CountsInClusters(tiles, whole)) {
     bool obstacle = false;
     const std::optional<KernelTime> time = TimeShared(tiles, ctas, shared.idle, &obstacle);
     if (obstacle) break;
-    if (!time || time->ms >= choice_.ms || time->ms > (1 - margin) * alone_.ms ||
-        time->ms > alone_.ms - target_.model.split_least_ms)
-      continue;
+    if (!time || time->ms >= choice_.ms || time->ms > MostShared(tiles)) continue;
     choice_.ctas = ctas;
     choice_.pack = pack;
     choice_.share_copies = false;
@@ -221,6 +231,8 @@ void SplitChooser::TryOneRole(TileForms& tiles, int64_t pack) {
   for (const int64_t ctas : CountsOfOneRole(model_.TilesOf(tiles.form), beside)) {
     // Parts are believed half as much (H200, 5 x 80/10, L 28622, D 64 in eight 118 us, 97 said).
     const double doubt = 1 / (1 - (ctas > 1 ? 2 : 1) * *margin);
+    // More than a quotient and a product lose by rounding.
+    const double most_ms = std::nextafter(std::nextafter(choice_.ms / doubt, kAnyTime), kAnyTime);
     std::optional<KernelTime> time;
     if (ctas == 1) {
       time = model_.TimeOf(tiles.form, 1, 1, false, beside);
@@ -228,8 +240,9 @@ void SplitChooser::TryOneRole(TileForms& tiles, int64_t pack) {
       KernelForm* const split = tiles.InParts(ctas, target_);
       if (split == nullptr) break;
       time = model_.TimeOf(*split, 1, ctas, false, beside);
-    } else if (DividedForm* const divided = tiles.InGroups(ctas / most_, most_, target_)) {
-      time = model_.TimeOf(*divided, most_, beside);
+    } else if (model_.LeastDivided(most_) <= most_ms) {
+      if (DividedForm* const divided = tiles.InGroups(ctas / most_, most_, target_))
+        time = model_.TimeOf(*divided, most_, most_ms, beside);
     }
     if (!time || doubt * time->ms >= choice_.ms) continue;
     choice_.in_order = true;
@@ -246,12 +259,17 @@ void SplitChooser::TryOneRole(TileForms& tiles, int64_t pack) {
 // clusters leave SMs idle and wait for whole ones to end. Of products clusters were faster (H200,
 // 672x1304x36104 in five 143 us, apart 174).
 void SplitChooser::TryApart(TileForms& tiles, int64_t pack) {
-  if (!target_.Has("clusters") || !model_.Hangs(tiles.form)) return;
+  if (!target_.Has("clusters") ||
+      model_.LeastDivided(1) > (1 - target_.model.split_margin) * choice_.ms ||
+      !tiles.form.Hangs(target_))
+    return;
   for (const int64_t ctas : CountsApart(model_.TilesOf(tiles.form))) {
+    const double most_ms = (1 - target_.model.split_margin) * choice_.ms;
+    if (model_.LeastDivided(1) > most_ms) break;  // nor do more parts
     DividedForm* const divided = tiles.InGroups(ctas, 1, target_);
     if (divided == nullptr) break;
-    const auto time = model_.TimeOf(*divided, 1);
-    if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) continue;
+    const auto time = model_.TimeOf(*divided, 1, most_ms);
+    if (!time || time->ms > most_ms) continue;
     choice_.ctas = ctas;
     choice_.pack = pack;
     choice_.apart = true;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/split_forms.h"
 
+#include <algorithm>
+
 #include "ir/clean_up.h"
 #include "ir/passes/cluster_tiles.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/split_reductions.h"
+#include "scheduler/copy_lines.h"
 #include "scheduler/one_role.h"
 #include "support/check.h"
 
@@ -61,6 +64,19 @@ int64_t KernelForm::CtasOfOneRole(const ir::Target& target) {
   return one_role;
 }
 
+bool KernelForm::Hangs(const ir::Target& target) {
+  const double groups = Warpgroups(target);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (hangs) return *hangs;
+  const int64_t products = std::count_if(
+      fn.ops.begin(), fn.ops.end(), [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
+  const Periods loops = products < 2 || groups != 1 ? std::nullopt : BoundPeriods(fn, target);
+  hangs = loops && !loops->empty() &&
+          std::all_of(loops->begin(), loops->end(),
+                      [](const LoopPeriod& period) { return period.hangs; });
+  return *hangs;
+}
+
 FormPtr SplitForm(ir::Function fn, int64_t ctas, const ir::Target& target) {
   if (ir::SplitReductions(fn, ctas, target)) return nullptr;  // an obstacle
   return std::make_unique<KernelForm>(std::move(fn));
@@ -68,12 +84,18 @@ FormPtr SplitForm(ir::Function fn, int64_t ctas, const ir::Target& target) {
 
 DividedPtr DivideForm(const ir::Function& fn, int64_t groups, int64_t cluster,
                       const ir::Target& target) {
-  ir::Division divided;
-  if (ir::DivideReductions(fn, groups, &divided)) return nullptr;
-  if (cluster > 1 ? ir::SplitReductions(divided.parts, cluster, target)
-                  : ir::GuardParts(divided.parts))
+  ir::Function parts;
+  if (ir::PartsOfReductions(fn, groups, &parts)) return nullptr;
+  if (cluster > 1 ? ir::SplitReductions(parts, cluster, target) : ir::GuardParts(parts))
     return nullptr;
-  return std::make_unique<DividedForm>(std::move(divided));
+  return std::make_unique<DividedForm>(std::move(parts), fn, groups);
+}
+
+KernelForm& DividedForm::Whole() {
+  std::call_once(once_, [&] {
+    whole_ = std::make_unique<KernelForm>(ir::WholeOfReductions(of_, groups_));
+  });
+  return *whole_;
 }
 
 KernelForm* TileForms::InParts(int64_t ctas, const ir::Target& target) {
@@ -94,6 +116,12 @@ DividedForm* TileForms::InGroups(int64_t count, int64_t cluster, const ir::Targe
     at = groups.emplace(std::pair(count, cluster), DivideForm(form.fn, count, cluster, target))
              .first;
   return at->second.get();
+}
+
+const ir::LayoutPlan& KeptForms::Copies() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!copies_) copies_ = PlanOfCopies(fn(), target_);
+  return *copies_;
 }
 
 KernelForm& KeptForms::Clustered() {

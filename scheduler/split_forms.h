@@ -16,6 +16,7 @@
 
 #include "ir/function.h"
 #include "ir/passes/divide_reductions.h"
+#include "ir/program_plan.h"
 #include "ir/target.h"
 #include "scheduler/loop_periods.h"
 #include "scheduler/sms_shared.h"
@@ -34,21 +35,34 @@ struct KernelForm {
   const Periods& AnyPeriods(const ir::Target& target, std::optional<ir::Target>* shared);
   double Warpgroups(const ir::Target& target);
   int64_t CtasOfOneRole(const ir::Target& target);
+  // Does one warpgroup make products of what comes of others, and do all loops hang on that?
+  bool Hangs(const ir::Target& target);
 
   const ir::Function fn;
 
  private:
   std::mutex mutex;  // of what follows
   std::optional<double> warpgroups;
+  std::optional<bool> hangs;
   int64_t one_role = 0;  // CTAs of an SM; 0: not asked yet
   std::map<Sharing, Periods> periods;
 };
 using FormPtr = std::unique_ptr<KernelForm>;
 
 // Groups of clusters (of 1: of CTAs that are none), and a second launch for what they have.
+// That is made when it is asked for: it writes all groups out, and parts alone often take too long.
 struct DividedForm {
-  explicit DividedForm(ir::Division d) : parts(std::move(d.parts)), whole(std::move(d.whole)) {}
-  KernelForm parts, whole;
+  // `of`: the kernel, which outlives it.
+  DividedForm(ir::Function p, const ir::Function& of, int64_t groups)
+      : parts(std::move(p)), of_(of), groups_(groups) {}
+  KernelForm& Whole();
+  KernelForm parts;
+
+ private:
+  const ir::Function& of_;
+  const int64_t groups_;
+  std::once_flag once_;
+  std::unique_ptr<KernelForm> whole_;
 };
 using DividedPtr = std::unique_ptr<DividedForm>;
 
@@ -81,6 +95,7 @@ class KeptForms {
   const ir::Target& target() const { return target_; }
   const ir::Function& fn() const { return plain_.form.fn; }
   TileForms& plain() { return plain_; }
+  const ir::LayoutPlan& Copies();
   // Neighbours copy for each other.
   KernelForm& Clustered();
   // May CTAs walk over its tiles?
@@ -92,6 +107,7 @@ class KeptForms {
   const ir::Target& target_;
   TileForms plain_;
   std::mutex mutex_;  // of what follows
+  std::optional<ir::LayoutPlan> copies_;
   FormPtr clustered_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<TileForms>> packed_;  // by instances; null: an obstacle

@@ -193,10 +193,21 @@ std::optional<int64_t> Eval(const Expr& e, const Bindings& names, std::string* m
 }
 
 Expr Simplify(const Expr& e, const Bindings& names) {
-  if (std::optional<int64_t> v = Eval(e, names)) return Expr::Const(*v);
-  Expr out = e;
-  for (Expr& a : out.args) a = Simplify(a, names);
-  return out;
+  if (e.op == Expr::Op::kConst) return e;
+  if (e.op == Expr::Op::kName) {
+    const auto bound = names.find(e.name);
+    return bound != names.end() ? Expr::Const(bound->second) : e;
+  }
+  Expr out;
+  out.op = e.op;
+  out.args.reserve(e.args.size());
+  for (const Expr& a : e.args) out.args.push_back(Simplify(a, names));
+  if (std::any_of(out.args.begin(), out.args.end(), [](const Expr& a) { return !a.is_const(); }))
+    return out;
+  const int64_t a = out.args[0].value;
+  const std::optional<int64_t> v =
+      e.op == Expr::Op::kNot ? std::optional<int64_t>(a == 0) : ApplyOp(e.op, a, out.args[1].value);
+  return v ? Expr::Const(*v) : out;
 }
 
 std::vector<std::string> NamesIn(const Expr& e) {

@@ -33,7 +33,7 @@ constexpr int64_t kMostRows = 256;      // that one copy steps over
 
 // Do the products alone read it, as their right operand?
 bool LayoutPlanner::ReadAsRightOf(ValueId v, const std::set<OpId>& products) const {
-  const auto& uses = uses_.of(v);
+  const std::span<const Uses::Use> uses = uses_.of(v);
   return std::all_of(uses.begin(), uses.end(), [&](const auto& use) {
     const auto& [id, index] = use;
     const Op& op = fn_.ops[id];

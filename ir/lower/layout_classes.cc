@@ -59,14 +59,23 @@ Layout LayoutFamily::Decide(int64_t threads) const {
   return PermuteLayout(BlockedLayout(moved, vector, threads), perm);
 }
 
+LayoutClasses::LayoutClasses(const Function& fn) : fn_(fn) {
+  for (int32_t i = 0; i < fn.values.size(); ++i) parent_.Add(ValueId(i));
+}
+
 bool LayoutClasses::IsTile(ValueId v) const {
-  return fn_.type(v).is_tile() && !Squeezed(fn_.type(v).shape).empty();
+  return fn_.type(v).is_tile() && SqueezedRank(fn_.type(v).shape) > 0;
 }
 
 ValueId LayoutClasses::Find(ValueId v) {
-  auto it = parent_.find(v);
-  if (it == parent_.end() || it->second == v) return v;
-  return it->second = Find(it->second);
+  ValueId root = v;
+  while (parent_[root] != root) root = parent_[root];
+  while (parent_[v] != root) {
+    const ValueId next = parent_[v];
+    parent_[v] = root;
+    v = next;
+  }
+  return root;
 }
 
 void LayoutClasses::Unite(ValueId a, ValueId b) {
@@ -75,7 +84,6 @@ void LayoutClasses::Unite(ValueId a, ValueId b) {
   b = Find(b);
   if (a == b) return;
   if (b < a) std::swap(a, b);  // the earliest value names the class: deterministic
-  parent_[a] = a;
   parent_[b] = a;
 }
 
@@ -173,8 +181,7 @@ void LayoutClasses::RelateGather(const Op& op, ValueId tile, size_t first) {
 
 void LayoutClasses::AddRelation(Relation r) {
   if (!IsTile(r.child) || !IsTile(r.parent)) return;
-  const int64_t rank = static_cast<int64_t>(Squeezed(fn_.type(r.parent).shape).size());
-  bool identity = static_cast<int64_t>(r.keep.size()) == rank;
+  bool identity = r.keep.size() == SqueezedRank(fn_.type(r.parent).shape);
   for (size_t i = 0; i < r.keep.size(); ++i)
     identity = identity && r.keep[i] == static_cast<int>(i);
   if (identity)
@@ -224,7 +231,7 @@ void LayoutClasses::FollowReshapes(const std::vector<OpId>& order,
       if (followed.count(Find(r.parent)))
         grown = follow(r.child, KeepDims(decided->at(Find(r.parent)), r.keep)) || grown;
       if (!followed.count(Find(r.child)) ||
-          r.keep.size() != Squeezed(fn_.type(r.parent).shape).size())
+          r.keep.size() != SqueezedRank(fn_.type(r.parent).shape))
         continue;
       std::vector<int> back(r.keep.size());
       for (size_t i = 0; i < back.size(); ++i)
@@ -244,7 +251,7 @@ LayoutFamily LayoutClasses::FamilyOf(ValueId root, const std::vector<OpId>& orde
     grown = false;
     for (const Relation& r : relations_) {
       const ValueId child = Find(r.child), parent = Find(r.parent);
-      if (r.width > 0 || r.keep.size() != Squeezed(fn_.type(r.parent).shape).size()) continue;
+      if (r.width > 0 || r.keep.size() != SqueezedRank(fn_.type(r.parent).shape)) continue;
       const auto up = family.classes.find(parent), down = family.classes.find(child);
       if ((up == family.classes.end()) == (down == family.classes.end())) continue;
       std::vector<int> dims(r.keep.size());

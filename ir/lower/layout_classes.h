@@ -51,7 +51,7 @@ struct LayoutFamily {
 
 class LayoutClasses {
  public:
-  explicit LayoutClasses(const Function& fn) : fn_(fn) {}
+  explicit LayoutClasses(const Function& fn);
 
   // `in_registers`: must the tile exist there?
   void Relate(const Op& op, const std::function<bool(ValueId)>& in_registers);
@@ -74,7 +74,7 @@ class LayoutClasses {
   const Op& YieldOf(BlockId block) const { return fn_.ops[fn_.blocks[block].ops.back()]; }
 
   const Function& fn_;
-  std::map<ValueId, ValueId> parent_;
+  IdVector<ValueId, ValueId> parent_;  // its own: it names a class
   std::vector<Relation> relations_;
 };
 

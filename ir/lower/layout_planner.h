@@ -25,12 +25,14 @@ class LayoutPlanner {
  public:
   LayoutPlanner(const Function& fn, const Target& target, int warpgroups, bool runs_ahead);
   LayoutPlan Run();
+  int Warpgroups();  // of the plan, and nothing else of it
 
  private:
   bool IsTile(ValueId v) const { return classes_.IsTile(v); }
   ValueId Find(ValueId v) { return classes_.Find(v); }
   bool InRegisters(ValueId v);
   void ChooseWarpgroups();
+  void RelateTiles();
   bool OneGroupHasMore() const;
 
   // plan_products.cc
@@ -81,6 +83,7 @@ class LayoutPlanner {
   LayoutClasses classes_;
   std::vector<std::pair<ValueId, Layout>> anchors_, wanted_;  // wanted: where nothing else decides
   std::set<ValueId> operand_classes_;                         // operands that lie so
+  std::optional<bool> slides_;                                // do rows (slides.h)? once asked
   std::map<OpId, BufferNeed> needs_;
   std::set<OpId> interleaved_;  // loads whose even rows come in front of the odd ones
 };

@@ -43,15 +43,7 @@ LayoutPlan LayoutPlanner::Run() {
   if (free) ChooseWarpgroups();
   for (OpId id : order_)
     if (fn_.ops[id].kind == OpKind::kDot) PlanDot(id);
-  needed_.clear();  // the operands' plans are known now
-  for (OpId id : order_) {
-    const Op& op = fn_.ops[id];
-    if (!BeginsFromZero(fn_, plan_, id))
-      classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
-    if (op.kind == OpKind::kDot && plan_.dots[id].unit != MatrixUnit::kNone &&
-        Squeezed(fn_.type(op.results[0]).shape).size() == 2)
-      anchors_.push_back({op.results[0], plan_.dots[id].acc});
-  }
+  RelateTiles();
   if (free && plan_.dots.empty()) ThreadsForFamilies();
   InterleaveColumns();
   for (const auto& [id, dot] : plan_.dots) WantRegisterOperand(id, dot);
@@ -66,6 +58,29 @@ LayoutPlan LayoutPlanner::Run() {
   ShareLoads();
   DecideBrought(fn_, target_, runs_ahead_, &plan_);
   return std::move(plan_);
+}
+
+int LayoutPlanner::Warpgroups() {
+  ChooseWarpgroups();
+  // Where there are products they decide.
+  if (std::any_of(order_.begin(), order_.end(),
+                  [&](OpId id) { return fn_.ops[id].kind == OpKind::kDot; }))
+    return plan_.warpgroups;
+  RelateTiles();
+  ThreadsForFamilies();
+  return plan_.warpgroups;
+}
+
+void LayoutPlanner::RelateTiles() {
+  needed_.clear();  // the operands' plans are known now
+  for (OpId id : order_) {
+    const Op& op = fn_.ops[id];
+    if (!BeginsFromZero(fn_, plan_, id))
+      classes_.Relate(op, [&](ValueId v) { return InRegisters(v); });
+    if (op.kind == OpKind::kDot && plan_.dots[id].unit != MatrixUnit::kNone &&
+        SqueezedRank(fn_.type(op.results[0]).shape) == 2)
+      anchors_.push_back({op.results[0], plan_.dots[id].acc});
+  }
 }
 
 bool LayoutPlanner::InRegisters(ValueId v) {
@@ -159,6 +174,10 @@ bool LayoutPlanner::OneGroupHasMore() const {
 
 LayoutPlan MakePlan(const Function& fn, const Target& target, int warpgroups, bool runs_ahead) {
   return LayoutPlanner(fn, target, warpgroups, runs_ahead).Run();
+}
+
+int PlannedWarpgroups(const Function& fn, const Target& target) {
+  return LayoutPlanner(fn, target, 0, /*runs_ahead=*/false).Warpgroups();
 }
 
 }  // namespace tilec::ir

@@ -21,6 +21,8 @@ namespace tilec::ir {
 // reads as they are go by TMA, too.
 LayoutPlan MakePlan(const Function& fn, const Target& target, int warpgroups = 0,
                     bool runs_ahead = false);
+// The warpgroups that MakePlan chooses, which needs no layout.
+int PlannedWarpgroups(const Function& fn, const Target& target);
 
 // Does every slice of what a cluster_reduce combines lie in the same registers of all threads, as a
 // tile that is laid out like the slice? (plan_rings.cc)

@@ -62,7 +62,7 @@ std::set<OpId> ProgramPlanner::SlicedOps(OpId store) const {
     if (!kind || !tiles_.layouts.count(maker.results[0]) || maker.attr("signal") ||
         maker.attr("await") || whole.count(maker.results[0]) || p_.deferred.count(*at))
       continue;
-    const std::vector<Uses::Use>& uses = uses_.of(maker.results[0]);
+    const std::span<const Uses::Use> uses = uses_.of(maker.results[0]);
     const bool here = !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](auto& use) {
       return use.reader == store || slice.count(use.reader) > 0;
     });

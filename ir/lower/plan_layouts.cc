@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ir/lower/layout_classes.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/row_runs.h"
 #include "ir/lower/scalars.h"
+#include "ir/lower/slides.h"
 #include "ir/lower/states.h"
 #include "ir/queries.h"
 
@@ -21,7 +23,9 @@ namespace tilec::ir {
 // Where rows lie on both sides of a transpose: few threads with whole vectors rather than many
 // with parts.
 void LayoutPlanner::ThreadsForFamilies() {
+  std::set<ValueId> seen;
   for (const Relation& r : classes_.relations()) {
+    if (!seen.insert(Find(r.parent)).second) continue;
     const LayoutFamily family = classes_.FamilyOf(Find(r.parent), order_);
     if (!family.turned || family.rows.size() < 2 || family.Apart()) continue;
     const auto [a, b] = family.Vectors(1);
@@ -41,7 +45,7 @@ void LayoutPlanner::DecideLayouts() {
   for (ValueId v : tiles) members[Find(v)].push_back(v);
   std::vector<ValueId> roots;
   for (const auto& [root, list] : members) roots.push_back(root);
-  auto rank = [&](ValueId v) { return Squeezed(fn_.type(v).shape).size(); };
+  auto rank = [&](ValueId v) { return SqueezedRank(fn_.type(v).shape); };
   std::stable_sort(roots.begin(), roots.end(),
                    [&](ValueId a, ValueId b) { return rank(a) > rank(b); });
   // Permutations of decided classes of equal rank may come in any order: look until settled.
@@ -147,7 +151,9 @@ Layout LayoutPlanner::DefaultLayout(const std::vector<ValueId>& members,
       if (index == 1 && (fn_.ops[id].kind == OpKind::kStore || AddsTogether(fn_.ops[id])))
         accesses.push_back(&fn_.ops[id]);
   }
-  int64_t vector = AccessVector(RowAccesses(fn_, accesses, RunLimits(target_)));
+  if (!slides_ && !accesses.empty()) slides_ = SlideOf(fn_).has_value();
+  int64_t vector =
+      AccessVector(RowAccesses(fn_, accesses, RunLimits(target_), slides_.value_or(false)));
   // What is written for a product goes 16 bytes at a time: more of a thread's in a row would lie
   // in the same banks as the next panel's.
   for (ValueId v : members)

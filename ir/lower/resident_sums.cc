@@ -169,7 +169,7 @@ class ResidentSumFinder {
       head = at;
       chain.insert(at);
       next = fn_.ops[at].results[0];
-      const std::vector<Uses::Use>& uses = uses_.of(next);
+      const std::span<const Uses::Use> uses = uses_.of(next);
       if (uses.size() != 1 || fn_.ops[uses[0].reader].block != fn_.ops[head].block) break;
       at = uses[0].reader;
     }
@@ -220,7 +220,7 @@ class ResidentSumFinder {
       if (*at == end || !kind || Marked(op, sum) || whole.count(op.results[0]) ||
           !tiles_.layouts.count(op.results[0]))
         continue;
-      const std::vector<Uses::Use>& uses = uses_.of(op.results[0]);
+      const std::span<const Uses::Use> uses = uses_.of(op.results[0]);
       if (uses.empty() || !std::all_of(uses.begin(), uses.end(), [&](const Uses::Use& use) {
             return out.count(use.reader) > 0 || reads(use);
           }))

@@ -61,10 +61,9 @@ bool MayShift(const Function& fn, const Op& op, RunLimits limits) {
 }
 
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops,
-                                   RunLimits limits) {
+                                   RunLimits limits, bool slides) {
   std::vector<RowAccess> out;
   bool shifts = true;
-  const bool slides = SlideOf(fn).has_value();
   const auto narrow = [](const RowAccess& a) { return a.limit * a.bytes < kWideBytes; };
   for (const Op* op : ops) {
     const Type& tile = fn.type(op->kind == OpKind::kLoad ? op->results[0] : op->operands[1]);

@@ -42,9 +42,10 @@ bool RunPays(const Function& fn, const Op& op, const Layout& layout, int64_t vec
 // and no more than a run may have; not beside products.
 bool MayShift(const Function& fn, const Op& op, RunLimits limits);
 // What AccessVector asks of loads, stores and atomics. Where all that have less than 8 bytes by
-// their alignment may be shifted, or the program's rows slide (ir/lower/slides.h), they have 16.
+// their alignment may be shifted, or the program's rows slide (ir/lower/slides.h: `slides`), they
+// have 16.
 std::vector<RowAccess> RowAccesses(const Function& fn, const std::vector<const Op*>& ops,
-                                   RunLimits limits);
+                                   RunLimits limits, bool slides);
 // A tile of [rows, columns] for reductions of rows: a row is the fewest lanes' that leave a thread
 // no more than 32 elements of it and no thread without a row. None: a row would be several warps'.
 std::optional<Layout> RowsLayout(const std::vector<int64_t>& shape, int64_t threads);

@@ -232,6 +232,10 @@ std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape) {
     if (d != 1) out.push_back(d);
   return out;
 }
+size_t SqueezedRank(const std::vector<int64_t>& shape) {
+  return static_cast<size_t>(
+      std::count_if(shape.begin(), shape.end(), [](int64_t d) { return d != 1; }));
+}
 int SqueezedDim(const std::vector<int64_t>& shape, int64_t d) {
   if (shape[static_cast<size_t>(d)] == 1) return -1;
   int index = 0;

@@ -24,6 +24,7 @@ bool NonNegativeIn(const Function& fn, BlockId block, ValueId v);
 
 // Shape without its dims of extent 1: the form tiles have at the warp level.
 std::vector<int64_t> Squeezed(const std::vector<int64_t>& shape);
+size_t SqueezedRank(const std::vector<int64_t>& shape);
 // Index of dim d of `shape` in Squeezed(shape), −1 if its extent is 1.
 int SqueezedDim(const std::vector<int64_t>& shape, int64_t d);
 

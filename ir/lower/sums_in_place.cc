@@ -27,7 +27,7 @@ std::optional<size_t> Emitter::SumBySlices(const std::set<OpId>& sliced, ValueId
     if (p_.sums[i].result != v || layout == plan_.layouts.end() || !(layout->second == dot.acc) ||
         ColumnsOfSlice(in_.type(v), dot.acc) == 0)
       continue;
-    const std::vector<Uses::Use>& uses = uses_.of(v);
+    const std::span<const Uses::Use> uses = uses_.of(v);
     if (std::all_of(uses.begin(), uses.end(),
                     [&](const Uses::Use& use) { return sliced.count(use.reader) > 0; }))
       return i;

@@ -33,7 +33,7 @@ class Divide {
  public:
   Divide(const Function& fn, int64_t groups) : fn_(fn), groups_(groups) {}
 
-  std::optional<Obstacle> Run(Division* out) {
+  std::optional<Obstacle> Find() {
     if (std::optional<Obstacle> obstacle = FindLongReduction(fn_, &found_)) return obstacle;
     const Op& grid = fn_.ops[found_.grid];
     for (size_t d = 0; d < grid.ints("steps").size(); ++d) {
@@ -49,11 +49,9 @@ class Divide {
     for (ValueId result : loop.results)
       if (fn_.type(result).shape.empty() || fn_.type(result).shape.size() > 2)
         return Obstacle{"its loop carries something else than rows and tiles", loop.at};
-    out->parts = Parts();
-    out->whole = Whole();
-    out->tensors = loop.results.size();
     return std::nullopt;
   }
+  size_t tensors() const { return fn_.ops[found_.loop].results.size(); }
 
  private:
   // One for each result of the loop: [groups, tiles, the tile's shape].
@@ -113,6 +111,7 @@ class Divide {
     return range;
   }
 
+ public:
   Function Parts() const {
     Function fn = fn_;
     fn.name += "_parts";
@@ -161,6 +160,7 @@ class Divide {
     return fn;
   }
 
+ private:
   static std::vector<int64_t> Sizes(const Type& type) {
     std::vector<int64_t> sizes = {1, 1};
     sizes.insert(sizes.end(), type.shape.begin(), type.shape.end());
@@ -177,6 +177,7 @@ class Divide {
     return At(map, v);
   }
 
+ public:
   Function Whole() const {
     Function fn = fn_;
     const std::vector<ValueId> tensors = AddTensors(fn, Direction::kIn);
@@ -257,6 +258,7 @@ class Divide {
     return fn;
   }
 
+ private:
   // Elements of the largest tile that a group has.
   int64_t Largest(const Function& fn) const {
     int64_t most = 1;
@@ -277,7 +279,23 @@ class Divide {
 }  // namespace
 
 std::optional<Obstacle> DivideReductions(const Function& fn, int64_t groups, Division* out) {
-  return Divide(fn, groups).Run(out);
+  Divide divide(fn, groups);
+  if (std::optional<Obstacle> obstacle = divide.Find()) return obstacle;
+  *out = {divide.Parts(), divide.Whole(), divide.tensors()};
+  return std::nullopt;
+}
+
+std::optional<Obstacle> PartsOfReductions(const Function& fn, int64_t groups, Function* out) {
+  Divide divide(fn, groups);
+  if (std::optional<Obstacle> obstacle = divide.Find()) return obstacle;
+  *out = divide.Parts();
+  return std::nullopt;
+}
+
+Function WholeOfReductions(const Function& fn, int64_t groups) {
+  Divide divide(fn, groups);
+  CHECK(!divide.Find(), "it has parts");
+  return divide.Whole();
 }
 
 }  // namespace tilec::ir

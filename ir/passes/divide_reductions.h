@@ -25,5 +25,8 @@ struct Division {
 // Nothing of `parts` says yet that a row may have seen nothing but −∞: it is to be dealt out to a
 // cluster as well (SplitReductions), which does.
 std::optional<Obstacle> DivideReductions(const Function& fn, int64_t groups, Division* out);
+// One of the two alone; the other of what has parts.
+std::optional<Obstacle> PartsOfReductions(const Function& fn, int64_t groups, Function* out);
+Function WholeOfReductions(const Function& fn, int64_t groups);
 
 }  // namespace tilec::ir

@@ -102,7 +102,7 @@ class WholeStorer {
       const bool kind = Info(op.kind).elementwise() || op.kind == OpKind::kBroadcast ||
                         op.kind == OpKind::kReshape;
       if (!kind || fn_.type(op.results[0]).is_scalar()) continue;
-      const std::vector<Uses::Use>& uses = uses_.of(op.results[0]);
+      const std::span<const Uses::Use> uses = uses_.of(op.results[0]);
       if (!uses.empty() && std::all_of(uses.begin(), uses.end(), [&](const Uses::Use& use) {
             return use.reader == store || own.count(use.reader) > 0;
           }))

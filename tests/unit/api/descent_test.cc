@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace tilec::api {
 namespace {
@@ -52,6 +53,8 @@ TEST(Descent, GoesWhereItGoesWithoutThreads) {
   EXPECT_EQ(alone, beside);
   EXPECT_EQ(none, 0);
   EXPECT_GT(some, 0);
+  // Each of them once: of what was looked at nobody makes threads.
+  EXPECT_LE(some, std::ssize(std::set<Point>(beside.begin(), beside.end())));
 }
 
 TEST(Descent, FindsTheGround) {

@@ -136,9 +136,11 @@ TEST(TwoLaunches, CtasThatAreNoClusterGiveWhatOneGives) {
 
 class DividedImageTest : public LibraryTest {
  protected:
-  std::optional<backend::KernelImage> Image(const api::Call& call, const char* schedule) {
+  std::optional<backend::KernelImage> Image(const api::Call& call, const char* schedule,
+                                            int threads = 1) {
     api::PipelineOptions options;
     options.schedule = schedule;
+    options.choosing_threads = threads;
     auto fn = api::MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags_);
     EXPECT_TRUE(fn.ok());
     auto image = api::DividedImage(loaded_, *fn, options, nullptr, diags_);
@@ -162,6 +164,26 @@ TEST_F(DividedImageTest, PartsAreLoadedTogether) {
   ASSERT_NE(last, std::string::npos);
   ASSERT_NE(factor, std::string::npos);
   EXPECT_LT(last, factor);
+}
+
+// By threads of their own both are what they are one after another, and say the same.
+TEST_F(DividedImageTest, SideBySideTheyAreTheSame) {
+  const auto same = [&](const api::Call& call, const char* schedule) {
+    const auto apart = Image(call, schedule);
+    const std::string said = RenderAll(diags_, loaded_.sources);
+    diags_.Clear();
+    const auto beside = Image(call, schedule, 4);
+    ASSERT_TRUE(apart && beside);
+    EXPECT_EQ(backend::ToJson(*apart), backend::ToJson(*beside));
+    EXPECT_EQ(apart->before.size(), 1u);
+    EXPECT_EQ(said, RenderAll(diags_, loaded_.sources));
+    diags_.Clear();
+  };
+  Load("std/matmul.tile", "gemm");
+  same(Of({{"BM", int64_t{64}}, {"BN", int64_t{64}}, {"BK", int64_t{64}}}), "solve:split=16");
+  Load("std/attention.tile", "attention");
+  same(Of({{"D", int64_t{128}}, {"ONCE", int64_t{1}}, {"scale", 0.125}, {"causal", true}}),
+       "solve");
 }
 
 TEST_F(DividedImageTest, HasBothLaunchesAndWhatIsBetweenThem) {
