@@ -51,13 +51,8 @@ class Defer {
     const Op& grid = fn_.ops[grid_];
     for (OpId id : fn_.blocks[grid.regions[0]].ops)
       if (fn_.ops[id].i("unlikely") != 0) branch_ = id;
-    if (!branch_.valid()) {
-      const std::vector<OpId> all = OpsInOrder(fn_);
-      const auto inside = std::find_if(all.begin(), all.end(),
-                                       [&](OpId id) { return fn_.ops[id].i("unlikely") != 0; });
-      return Obstacle{"it stands in a loop or in another branch",
-                      fn_.ops[inside == all.end() ? grid_ : *inside].at};
-    }
+    if (!branch_.valid())
+      return Obstacle{"it stands in a loop or in another branch", UnlikelyAt(fn_)};
     const Op& branch = fn_.ops[branch_];
     const std::vector<OpId>& ops = fn_.blocks[grid.regions[0]].ops;
     if (!branch.results.empty()) return Obstacle{"what it assigns is used behind it", branch.at};
@@ -292,10 +287,22 @@ class Defer {
 
 }  // namespace
 
-bool HasUnlikely(const Function& fn) {
+namespace {
+
+OpId FirstUnlikely(const Function& fn) {
   const std::vector<OpId> ops = OpsInOrder(fn);  // others were left behind
-  return std::any_of(ops.begin(), ops.end(),
-                     [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
+  const auto at = std::find_if(ops.begin(), ops.end(),
+                               [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
+  return at == ops.end() ? OpId() : *at;
+}
+
+}  // namespace
+
+bool HasUnlikely(const Function& fn) { return FirstUnlikely(fn).valid(); }
+
+Span UnlikelyAt(const Function& fn) {
+  const OpId first = FirstUnlikely(fn);
+  return first.valid() ? fn.ops[first].at : Span{};
 }
 
 std::optional<Obstacle> DeferUnlikely(const Function& fn, Deferral* out) {

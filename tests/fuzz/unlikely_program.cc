@@ -93,8 +93,8 @@ class UnlikelyMaker : KernelMaker {
         return Say(indent, "}");
       case 3:
         if (!IsRow()) return;
-        Say(indent, "for i in 0..3 {");
-        Say(indent + "  ", fmt::format("{} = {} + (i as f32)", Sums(), Row()));
+        Say(indent, "for j in 0..3 {");
+        Say(indent + "  ", fmt::format("{} = {} + (j as f32)", Sums(), Row()));
         return Say(indent, "}");
       default: return;
     }
