@@ -55,7 +55,10 @@ class Defer {
       return Obstacle{"it stands in a loop or in another branch", UnlikelyAt(fn_)};
     const Op& branch = fn_.ops[branch_];
     const std::vector<OpId>& ops = fn_.blocks[grid.regions[0]].ops;
-    if (!branch.results.empty()) return Obstacle{"what it assigns is used behind it", branch.at};
+    for (OpId id : OpsInOrder(fn_))  // what nobody reads is no result
+      for (ValueId read : fn_.ops[id].operands)
+        if (std::count(branch.results.begin(), branch.results.end(), read))
+          return Obstacle{"what it assigns is used behind it", branch.at};
     if (ops.size() < 2 || ops[ops.size() - 2] != branch_)
       return Obstacle{"something stands behind it", branch.at};
     if (grid.i("cluster", 1) > 1) return Obstacle{"CTAs of a cluster work together", grid.at};
@@ -271,6 +274,7 @@ class Defer {
     const BlockId then = If(b, Marked(b, marks, Tile(b, at), 1));
     b.Yield({});
     for (OpId id : fn.blocks[fn.ops[branch_].regions[0]].ops) ops.push_back(id);
+    fn.ops[ops.back()].operands.clear();  // it yields nothing now
     for (OpId id : ops) {
       fn.ops[id].block = then;
       fn.blocks[then].ops.push_back(id);
@@ -284,10 +288,6 @@ class Defer {
   ValueId mark_;              // bools of which one wants the branch, or the condition itself
   std::vector<Expr> counts_;  // tiles along each range of the grid
 };
-
-}  // namespace
-
-namespace {
 
 OpId FirstUnlikely(const Function& fn) {
   const std::vector<OpId> ops = OpsInOrder(fn);  // others were left behind

@@ -43,6 +43,16 @@ TEST_F(UnlikelyTest, LastBranchesOfATileCanWait) {
   EXPECT_EQ(Obstacle(R"(if unlikely(any(large)) { Y[m, 0..64] = x * 0.5 }
                         else { Y[m, 0..64] = x })"),
             "");
+  // What it assigns nobody reads behind it.
+  EXPECT_EQ(Obstacle(R"(var n = 3
+                        if unlikely(any(large)) {
+                          n += 1
+                          Y[m, 0..64] = x * (n as f32)
+                        } else {
+                          Y[m, 0..64] = x * (n as f32)
+                          n = 0
+                        })"),
+            "");
   EXPECT_EQ(Obstacle(R"(Y[m, 0..64] = x
                         if unlikely(any(large)) { Y[m, 0..64] = x * 0.5 })"),
             "");
