@@ -76,8 +76,8 @@ class Planner {
     return work != work_.end() ? work->second : args_.tensors.at(tensor);
   }
 
-  // Dense, one behind the other. One without elements has the strides of one that has some: what was
-  // compiled for is said of those.
+  // Dense, one behind the other. One without elements has the strides of one that has some: what
+  // was compiled for is said of those.
   void PlanWork(const backend::TensorArg& t) {
     TensorView& view = work_[t.name];
     view.dtype = t.dtype;

@@ -291,8 +291,8 @@ class Defer {
 
 OpId FirstUnlikely(const Function& fn) {
   const std::vector<OpId> ops = OpsInOrder(fn);  // others were left behind
-  const auto at = std::find_if(ops.begin(), ops.end(),
-                               [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
+  const auto at =
+      std::find_if(ops.begin(), ops.end(), [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
   return at == ops.end() ? OpId() : *at;
 }
 

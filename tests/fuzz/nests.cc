@@ -1,10 +1,11 @@
 // Random nests (nest_program.h), programs whose loads are steered by what they compute
 // (steered_program.h), programs with branches in their loops (branch_program.h) and with branches
-// that hardly ever run (unlikely_program.h), compiled with roles: emulator against interpreter under the judge, in a random order of execution. None may be
-// refused or be wrong, at least --roles of them must have rings between roles, --nests a solved
-// nest in their plan, and nothing of a schedule is lost in silence: a load that it has in a ring is
-// in a ring of the plan, or a diagnostic says that something was lost. Nothing depends on the time
-// it takes: proofs are given up by counts.
+// that hardly ever run (unlikely_program.h), compiled with roles: emulator against interpreter
+// under the judge, in a random order of execution. None may be refused or be wrong, at least
+// --roles of them must have rings between roles, --nests a solved nest in their plan, and nothing
+// of a schedule is lost in silence: a load that it has in a ring is in a ring of the plan, or a
+// diagnostic says that something was lost. Nothing depends on the time it takes: proofs are given
+// up by counts.
 //
 //   nests [--kind=nest|tiles|steered|branches|unlikely] [--programs=N] [--seed=FIRST] [--roles=N]
 //   [--nests=N]
@@ -139,11 +140,11 @@ int Main(const Settings& settings) {
   int around = 0, nests = 0;
   std::map<std::string, int> codes;
   for (uint64_t seed = settings.seed; seed < settings.seed + settings.programs; ++seed) {
-    const TileProgram nest = settings.kind == "branches"  ? GenerateBranches(seed)
-                             : settings.kind == "steered" ? GenerateSteered(seed)
-                             : settings.kind == "tiles"   ? GenerateNestOfTiles(seed)
+    const TileProgram nest = settings.kind == "branches"   ? GenerateBranches(seed)
+                             : settings.kind == "steered"  ? GenerateSteered(seed)
+                             : settings.kind == "tiles"    ? GenerateNestOfTiles(seed)
                              : settings.kind == "unlikely" ? GenerateUnlikely(seed)
-                                                          : GenerateNest(seed);
+                                                           : GenerateNest(seed);
     if (settings.print || settings.text) fmt::print("{}", FileOf(nest));
     if (settings.text) continue;
     const Outcome outcome = Run(nest);

@@ -21,9 +21,9 @@ class UnlikelyMaker : KernelMaker {
     b_ = batch_ ? "b" : "0";
     h_ = heads_ ? "h" : "0";
     Body("    ");
-    std::vector<std::string> ranges = {rows_ == 1 ? "m in 0..M"
-                                                  : fmt::format("m in tiles({}M, {})",
-                                                                rng_.Chance(10) ? "4.." : "", rows_)};
+    std::vector<std::string> ranges = {
+        rows_ == 1 ? "m in 0..M"
+                   : fmt::format("m in tiles({}M, {})", rng_.Chance(10) ? "4.." : "", rows_)};
     if (batch_) ranges.insert(ranges.begin() + rng_.Below(2), "b in 0..B");
     if (heads_) ranges.insert(ranges.begin() + rng_.Below(3), "h in 0..H");
     program_.text = fmt::format(
@@ -58,10 +58,9 @@ class UnlikelyMaker : KernelMaker {
     if (IsRow())
       return Pick<std::string>({most + " > limit", "limit > 0.75", "S[m] > 3", "m % 3 == 1",
                                 "any(x > limit)", most + " > limit and S[m] > 0"});
-    return Pick<std::string>({fmt::format("any({} > limit)", most), "limit > 0.75",
-                              "any(S[m] > 6)", "m.start % 3 == 1",
-                              fmt::format("any(not ({} <= limit))", most), "any(x > limit)",
-                              fmt::format("max({}, axis = 0) > limit", most),
+    return Pick<std::string>({fmt::format("any({} > limit)", most), "limit > 0.75", "any(S[m] > 6)",
+                              "m.start % 3 == 1", fmt::format("any(not ({} <= limit))", most),
+                              "any(x > limit)", fmt::format("max({}, axis = 0) > limit", most),
                               fmt::format("all({} > limit)", most),
                               fmt::format("any({} > limit) or M > 200", most)});
   }
@@ -124,7 +123,8 @@ class UnlikelyMaker : KernelMaker {
 
   void Body(const std::string& indent) {
     const std::string tile = fmt::format("X[{}, {}, m, 0..64]", b_, h_);
-    Say(indent, fmt::format("var x = {}", rng_.Chance(20) && !IsRow() ? "twice(" + tile + ")" : tile));
+    Say(indent,
+        fmt::format("var x = {}", rng_.Chance(20) && !IsRow() ? "twice(" + tile + ")" : tile));
     if (bias_) {
       Say(indent, "if given(b0) {");
       Say(indent + "  ", IsRow() ? "x = x + b0[0..64]" : "x = x + b0[0..64][None, :]");

@@ -129,8 +129,7 @@ kernel k(X: f32[M, 64], Y: out f32[M, 64]) {
   ASSERT_TRUE(image.ok()) << RenderAll(diags_, loaded_.sources);
   runtime::LaunchArgs args;
   for (const char* name : {"X", "Y"}) args.tensors[name] = {"f32", 4096, {0, 64}, {}};
-  EXPECT_TRUE(runtime::PlanLaunch(*image, args, diags_).ok())
-      << RenderAll(diags_, loaded_.sources);
+  EXPECT_TRUE(runtime::PlanLaunch(*image, args, diags_).ok()) << RenderAll(diags_, loaded_.sources);
   diags_.Clear();
 }
 
