@@ -43,6 +43,9 @@ std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& 
     diags.Report(compile::kNotDeferred, why->at, fn.name, why->why);
     return std::nullopt;
   }
+  if (ir::HasUnlikely(deferred.likely))
+    diags.Report(compile::kNotDeferred, ir::UnlikelyAt(deferred.likely), fn.name,
+                 "another one stands behind it");
   Launches launches;
   launches.tensors = deferred.tensors;
   launches.programs.push_back({std::move(deferred.likely), options,
@@ -60,8 +63,13 @@ std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& 
 
 Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
                             DiagSink& diags) {
-  if (ir::HasUnlikely(fn) && !Written(loaded))
-    if (std::optional<Launches> both = Deferred(fn, options, diags)) return *std::move(both);
+  if (ir::HasUnlikely(fn)) {
+    if (Written(loaded))
+      diags.Report(compile::kNotDeferred, ir::UnlikelyAt(fn), fn.name,
+                   "the schedule or plan that is given is of one program");
+    else if (std::optional<Launches> both = Deferred(fn, options, diags))
+      return *std::move(both);
+  }
   Launches launches;
   if (GroupsOf(options) > 1) {
     std::vector<ir::PassStep> steps;

@@ -57,8 +57,9 @@ std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard, 
   const ir::Filling& filling = program->filling;
   if (filling.lacks > 0 && !filling.at_once && !standard) return std::nullopt;
   if (!standard && TakesLonger(clean, split, StandardRows())) return std::nullopt;
-  // An author tried the default where products fly.
-  if (filling.at_once && !(standard && !q_.options.ptxas.empty())) out.lacks = filling.lacks;
+  // An author tried the default where products fly, but not where their sums are in tensor memory.
+  const bool untried = filling.at_once || ir::InTensorMemory(q_.target.matrix_unit.kind);
+  if (untried && !(standard && !q_.options.ptxas.empty())) out.lacks = filling.lacks;
   const ir::WorkCount work = ir::CountWork(clean, space_.names(), q_.target, {.edges = false});
   const scheduler::Asked copies =
       scheduler::AskedByCopies(clean, q_.target, q_.call.row_starts, space_.names());

@@ -76,14 +76,17 @@ class Planner {
     return work != work_.end() ? work->second : args_.tensors.at(tensor);
   }
 
-  // Dense, one behind the other.
+  // Dense, one behind the other. One without elements has the strides of one that has some: what
+  // was compiled for is said of those.
   void PlanWork(const backend::TensorArg& t) {
     TensorView& view = work_[t.name];
     view.dtype = t.dtype;
     for (const Expr& dim : t.dims)
       view.dims.push_back(
           std::max<int64_t>(0, Value(dim, [&] { return fmt::format("a dim of `{}`", t.name); })));
-    const std::vector<int64_t> strides = EffectiveStrides(view);
+    TensorView some = view;
+    for (int64_t& dim : some.dims) dim = std::max<int64_t>(1, dim);
+    const std::vector<int64_t> strides = EffectiveStrides(some);
     for (size_t d = 0; d < strides.size(); ++d) names_[StrideName(t.name, d)] = strides[d];
     plan_.work_at.push_back(plan_.work_bytes);
     view.data = at_ + plan_.work_bytes;

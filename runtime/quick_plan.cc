@@ -184,13 +184,14 @@ bool QuickPlanner::CheckDims(size_t i, const GivenTensor& given) const {
 bool QuickPlanner::PlanWork() {
   for (size_t i = 0; i < work_.size(); ++i) {
     const Tensor& t = work_[i];
-    int64_t dims[kMostDims], steps[kMostDims];
+    int64_t dims[kMostDims], some[kMostDims], steps[kMostDims];
     const size_t rank = t.dims.size();
     for (size_t d = 0; d < rank; ++d) {
       if (!Value(t.dims[d], false, &dims[d])) return false;
       dims[d] = std::max<int64_t>(0, dims[d]);
+      some[d] = std::max<int64_t>(1, dims[d]);
     }
-    StepsOf(t.bytes, {dims, rank}, {}, steps);
+    StepsOf(t.bytes, {some, rank}, {}, steps);
     for (size_t d = 0; d < rank; ++d) Set(t.steps[d], steps[d]);
     plan_.work_at.push_back(plan_.work_bytes);
     const size_t place = tensors_.size() + i;

@@ -51,6 +51,12 @@ void SayWhatIsReused(Session& session, const Prepared& p, const backend::KernelI
                          first.line, first.text);
 }
 
+Result<std::string> NoCubin(DiagSink& diags, const std::string& kernel) {
+  return diags.Report(api::kOneOfLaunches, Span{}, kernel)
+      .Place("command line")
+      .Help("use --emit=json or --emit=ptx, which have the code of both");
+}
+
 // The schedule goes into a file of its own, which gives the same build again.
 Result<std::string> BuildRefined(Session& session, const Prepared& p) {
   const Options& o = session.options();
@@ -87,8 +93,7 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
   }
   if (o.emit == "json") return backend::ToJson(refined.image) + "\n";
   if (!refined.image.before.empty()) {
-    if (o.emit == "cubin")
-      return diags.Report(api::kOneOfLaunches, Span{}, p.kernel).Place("command line");
+    if (o.emit == "cubin") return NoCubin(diags, p.kernel);
     std::string both;
     for (const backend::KernelImage& launch : refined.image.before) both += launch.ptx + "\n";
     return both + refined.image.ptx;
@@ -161,8 +166,7 @@ Result<std::string> Build(Session& session) {
   }
   DiagSink quiet;  // the lowering says of itself that it deals nothing out
   TRY(api::Launches launches, api::LaunchesOf(session.loaded(), std::move(fn), of, quiet));
-  if (launches.several() && o.emit == "cubin")
-    return diags.Report(api::kOneOfLaunches, Span{}, p.kernel).Place("command line");
+  if (launches.several() && o.emit == "cubin") return NoCubin(diags, p.kernel);
   std::vector<std::string> texts;
   for (api::LaunchProgram& program : launches.programs) {
     TRY(std::string text, Emit(session, p, std::move(program.fn), program.options));

@@ -35,6 +35,8 @@ void LayoutPlanner::PlanLoad(OpId id) {
   load.registers = InRegisters(result);
   const Type& type = fn_.type(result);
   auto need = needs_.find(id);
+  // One element is a scalar, which every role reads that steers by it (`scalar_rows`).
+  const bool one = Squeezed(type.shape).empty();
   std::optional<TileAccess> access = TmaAccess(fn_, op, target_);
   if (need != needs_.end()) {
     load.buffer = true;
@@ -49,7 +51,7 @@ void LayoutPlanner::PlanLoad(OpId id) {
   } else if (const std::optional<SmemLayout> smem = OperandLayout(result); access && smem) {
     load.buffer = load.tma = true;
     load.smem = *smem;
-  } else if (access && type.rank() == 2 &&
+  } else if (access && type.rank() == 2 && !one &&
              (type.elements() >= target_.lowering.staged_elements || type.shape[0] == 1) &&
              (IsAccumulator(result) || (runs_ahead_ && InLoop(fn_, id) && HasProducts()))) {
     BufferNeed plain{type.shape[0], type.shape[1], type.shape[0], type.shape[1]};
@@ -57,7 +59,7 @@ void LayoutPlanner::PlanLoad(OpId id) {
     load.buffer = load.tma = plain.TmaFits(type.dtype);
     load.smem = plain.Layout(type.dtype);
   } else if (const auto row = RowCopyAccess(fn_, op, target_);
-             row && !access && runs_ahead_ && InLoop(fn_, id) && HasProducts()) {
+             row && !access && !one && runs_ahead_ && InLoop(fn_, id) && HasProducts()) {
     load.buffer = load.tma = true;
     access = row->tile, load.chunk = row->bytes, load.smem = RowLayout(type);
   }

@@ -51,16 +51,14 @@ class Defer {
     const Op& grid = fn_.ops[grid_];
     for (OpId id : fn_.blocks[grid.regions[0]].ops)
       if (fn_.ops[id].i("unlikely") != 0) branch_ = id;
-    if (!branch_.valid()) {
-      const std::vector<OpId> all = OpsInOrder(fn_);
-      const auto inside = std::find_if(all.begin(), all.end(),
-                                       [&](OpId id) { return fn_.ops[id].i("unlikely") != 0; });
-      return Obstacle{"it stands in a loop or in another branch",
-                      fn_.ops[inside == all.end() ? grid_ : *inside].at};
-    }
+    if (!branch_.valid())
+      return Obstacle{"it stands in a loop or in another branch", UnlikelyAt(fn_)};
     const Op& branch = fn_.ops[branch_];
     const std::vector<OpId>& ops = fn_.blocks[grid.regions[0]].ops;
-    if (!branch.results.empty()) return Obstacle{"what it assigns is used behind it", branch.at};
+    for (OpId id : OpsInOrder(fn_))  // what nobody reads is no result
+      for (ValueId read : fn_.ops[id].operands)
+        if (std::count(branch.results.begin(), branch.results.end(), read))
+          return Obstacle{"what it assigns is used behind it", branch.at};
     if (ops.size() < 2 || ops[ops.size() - 2] != branch_)
       return Obstacle{"something stands behind it", branch.at};
     if (grid.i("cluster", 1) > 1) return Obstacle{"CTAs of a cluster work together", grid.at};
@@ -276,6 +274,7 @@ class Defer {
     const BlockId then = If(b, Marked(b, marks, Tile(b, at), 1));
     b.Yield({});
     for (OpId id : fn.blocks[fn.ops[branch_].regions[0]].ops) ops.push_back(id);
+    fn.ops[ops.back()].operands.clear();  // it yields nothing now
     for (OpId id : ops) {
       fn.ops[id].block = then;
       fn.blocks[then].ops.push_back(id);
@@ -290,12 +289,20 @@ class Defer {
   std::vector<Expr> counts_;  // tiles along each range of the grid
 };
 
+OpId FirstUnlikely(const Function& fn) {
+  const std::vector<OpId> ops = OpsInOrder(fn);  // others were left behind
+  const auto at =
+      std::find_if(ops.begin(), ops.end(), [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
+  return at == ops.end() ? OpId() : *at;
+}
+
 }  // namespace
 
-bool HasUnlikely(const Function& fn) {
-  const std::vector<OpId> ops = OpsInOrder(fn);  // others were left behind
-  return std::any_of(ops.begin(), ops.end(),
-                     [&](OpId id) { return fn.ops[id].i("unlikely") != 0; });
+bool HasUnlikely(const Function& fn) { return FirstUnlikely(fn).valid(); }
+
+Span UnlikelyAt(const Function& fn) {
+  const OpId first = FirstUnlikely(fn);
+  return first.valid() ? fn.ops[first].at : Span{};
 }
 
 std::optional<Obstacle> DeferUnlikely(const Function& fn, Deferral* out) {

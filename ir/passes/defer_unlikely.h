@@ -19,6 +19,7 @@ struct Deferral {
 
 // Has it a branch that its author calls unlikely?
 bool HasUnlikely(const Function& fn);
+Span UnlikelyAt(const Function& fn);  // where the first of them stands
 
 // Both functions have the same tensor behind those of `fn`, which the runtime provides: `likely`
 // writes and `again` reads it. Or why the branch has to stay where it is.

@@ -217,7 +217,7 @@ class Build {
     if (lowered.by_schedule) good = Obeyed(session, lowered, plan, ptx, codes) && good;
     if (options_.schedule != "sequential") {
       const bool products = ptx.find("wgmma.mma") != ptx.npos;
-      if (lowered.by_schedule || products)
+      if (lowered.by_schedule || (products && HasLoop(ptx)))
         if (const std::string lost = LostInSilence(lowered, plan, codes); !lost.empty())
           good = Bad(session, "lost in silence: " + lost);
     }
@@ -245,6 +245,14 @@ class Build {
     if (!report->findings().empty())
       good = Bad(session, runtime::judge::ToText(report->findings()));
     return good;
+  }
+
+  // Is something repeated? Else there is nothing to schedule, and nothing of it is lost.
+  static bool HasLoop(const std::string& ptx) {
+    std::string why;
+    const auto code = obeyed::Code::Read(ptx, &why);
+    return !code || std::any_of(code->loops().begin(), code->loops().end(),
+                                [](const obeyed::Loop& loop) { return !loop.spin; });
   }
 
   // Was it said that a ring got fewer slots than the schedule gave it, and does the plan say so?

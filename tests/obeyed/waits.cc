@@ -143,15 +143,32 @@ class Waiter {
     }
     // A load without a ring goes into one slot, and awaits whoever reads it.
     if (demanded || wanted_.loads_lost) return;
-    bool at_end = true;  // nothing of the turn follows
-    for (size_t j = i + 1; j < 2 * turn_.size(); ++j)
-      at_end = at_end && thrice_[j].kind != Event::Kind::kProduct &&
-               thrice_[j].kind != Event::Kind::kWait && !OnTiles(*InstrOf(thrice_[j]).s);
-    if (!at_end || wanted_.awaited_at_end == 0)
+    if (wanted_.awaited_at_end == 0 || !AtEnd(i))
       Fault(
           fmt::format("the wait at {} (pending {}) is stronger than the order demands: nobody "
                       "reads the youngest product it ends",
                       Show(e.at), e.number));
+  }
+
+  // Does nothing of the turn follow? Arithmetic of which the turn has some in front of the wait, or
+  // that has no op's place, is what LLVM moved down: what both arms of a branch have is made once,
+  // behind them (`obeyed.both_arms`).
+  bool AtEnd(size_t wait) const {
+    std::set<Loc> begun;
+    for (size_t j = turn_.size(); j < wait; ++j)
+      if (OnTiles(*InstrOf(thrice_[j]).s)) begun.insert(InstrOf(thrice_[j]).at);
+    for (size_t j = wait + 1; j < 2 * turn_.size(); ++j) {
+      const Instr& next = InstrOf(thrice_[j]);
+      if (thrice_[j].kind == Event::Kind::kProduct || thrice_[j].kind == Event::Kind::kWait)
+        return false;
+      if (OnTiles(*next.s) && IsOfOp(next.at) && begun.count(next.at) == 0) return false;
+    }
+    return true;
+  }
+  bool IsOfOp(Loc place) const {
+    return std::any_of(wanted_.ops.begin(), wanted_.ops.end(), [&](const Wanted& op) {
+      return op.at == place || op.parts.count(place) > 0;
+    });
   }
 
   // Is it a place at which a register operand of the product is made? The wait in front of it is

@@ -11,6 +11,7 @@
 #include "api/divided.h"
 #include "include/tilec/tilec.h"
 #include "ir/passes/defer_unlikely.h"
+#include "runtime/launch.h"
 #include "tests/unit/api/loaded.h"
 
 namespace tilec {
@@ -41,6 +42,16 @@ class UnlikelyTest : public LibraryTest {
 TEST_F(UnlikelyTest, LastBranchesOfATileCanWait) {
   EXPECT_EQ(Obstacle(R"(if unlikely(any(large)) { Y[m, 0..64] = x * 0.5 }
                         else { Y[m, 0..64] = x })"),
+            "");
+  // What it assigns nobody reads behind it.
+  EXPECT_EQ(Obstacle(R"(var n = 3
+                        if unlikely(any(large)) {
+                          n += 1
+                          Y[m, 0..64] = x * (n as f32)
+                        } else {
+                          Y[m, 0..64] = x * (n as f32)
+                          n = 0
+                        })"),
             "");
   EXPECT_EQ(Obstacle(R"(Y[m, 0..64] = x
                         if unlikely(any(large)) { Y[m, 0..64] = x * 0.5 })"),
@@ -84,6 +95,42 @@ TEST_F(UnlikelyTest, TheWordStandsAroundAConditionOnly) {
   EXPECT_FALSE(api::MakeTileIr(loaded_, "k", {}, nullptr, diags_).ok());
   ASSERT_FALSE(diags_.all().empty());
   EXPECT_NE(RenderAll(diags_, loaded_.sources).find("if unlikely(c) { … }"), std::string::npos);
+}
+
+// Of two the last is made behind all tiles; with a schedule or a plan that is given neither is.
+TEST_F(UnlikelyTest, WhatStaysInFrontOfAnotherIsSaid) {
+  const ir::Function fn = Of(R"(if unlikely(any(large)) { Y[m, 0..64] = x * 0.5 }
+                                if unlikely(any(large)) { Y[m, 0..64] = x }
+                                else { Y[m, 0..64] = x + 1.0 })");
+  auto launches = api::LaunchesOf(loaded_, fn, {}, diags_);
+  ASSERT_TRUE(launches.ok());
+  EXPECT_EQ(launches->programs.size(), 2u);
+  EXPECT_NE(RenderAll(diags_, loaded_.sources).find("R617"), std::string::npos);
+  EXPECT_NE(RenderAll(diags_, loaded_.sources).find("another one stands behind it"),
+            std::string::npos);
+  loaded_.plan_file = 0;
+  launches = api::LaunchesOf(loaded_, fn, {}, diags_);
+  ASSERT_TRUE(launches.ok());
+  EXPECT_EQ(launches->programs.size(), 1u);
+  EXPECT_NE(RenderAll(diags_, loaded_.sources).find("is of one program"), std::string::npos);
+  diags_.Clear();
+}
+
+// A tensor of marks without rows has the strides of one with rows, by both planners.
+TEST_F(UnlikelyTest, NoTilesAreNoFault) {
+  LoadText(loaded_, R"(
+kernel k(X: f32[M, 64], Y: out f32[M, 64]) {
+  parallel m in tiles(M, 8) {
+    let x = X[m, :]
+    if unlikely(any(sum(x, axis = 1) > 100.0)) { Y[m, :] = x * 0.5 } else { Y[m, :] = x }
+  }
+})");
+  auto image = api::CompileCall(loaded_, "k", {}, {}, {}, diags_);
+  ASSERT_TRUE(image.ok()) << RenderAll(diags_, loaded_.sources);
+  runtime::LaunchArgs args;
+  for (const char* name : {"X", "Y"}) args.tensors[name] = {"f32", 4096, {0, 64}, {}};
+  EXPECT_TRUE(runtime::PlanLaunch(*image, args, diags_).ok()) << RenderAll(diags_, loaded_.sources);
+  diags_.Clear();
 }
 
 TEST_F(UnlikelyTest, ACallHasTwoLaunchesWithMarksBetweenThem) {
