@@ -119,8 +119,9 @@ std::vector<std::string> Server::NotesOfLoop(Document& document, const Symbol& l
         out.push_back(on + Describe(made));
   const TypedKernel* around = KernelAround(*document.current, loop);
   if (out.empty() && around && !Schedules(document, *around).empty())
-    out.push_back(on + "not in the program of these values: they rule it out, or it stands in a "
-                       "branch that hardly ever runs");
+    out.push_back(on +
+                  "not in the program of these values: they rule it out, or it stands in a "
+                  "branch that hardly ever runs");
   return out;
 }
 

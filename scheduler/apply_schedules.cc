@@ -155,8 +155,7 @@ bool Precedes(const Function& fn, OpId a, OpId b) {
 }
 
 // The op that issues for longest, where its role issues all the time; none: something else binds.
-OpId LongestIfBound(const Function& fn, const LoopReport& report,
-                    const ir::LoopSchedule& placed) {
+OpId LongestIfBound(const Function& fn, const LoopReport& report, const ir::LoopSchedule& placed) {
   const ir::Schedule& schedule = report.solution.schedule;
   std::map<int, int64_t> issue;  // by role
   const ir::ScheduledOp* longest = nullptr;

@@ -255,8 +255,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       period.chained = chained && !alone;
       if (period.chained)
         period.least =
-            std::max(period.least,
-                     OneAfterAnother(fn, target, graph, loop.extraction.origins));
+            std::max(period.least, OneAfterAnother(fn, target, graph, loop.extraction.origins));
       period.hangs = chained && alone;
       period.units = UnitsBusy(graph);
       period.in_order = InOrder(graph, target);

@@ -209,8 +209,8 @@ class Model {
   std::vector<std::vector<Lit>> ring_;
   std::vector<std::vector<int>> swaps_;
   std::vector<RoutedEdge> edges_;
-  std::vector<Lit> not_held_;                  // by edge
-  std::vector<Lit> absent_;                    // by op
+  std::vector<Lit> not_held_;  // by edge
+  std::vector<Lit> absent_;    // by op
   std::vector<Overflow> overflows_;
   std::vector<int> owner_;                     // by op: whose role it has
   std::vector<std::vector<int>> value_edges_;  // by producer

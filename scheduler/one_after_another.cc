@@ -44,8 +44,8 @@ int64_t OneAfterAnother(const ir::Function& fn, const ir::Target& target, const 
   for (size_t v = 0; v < graph.ops.size(); ++v) {
     for (const UnitUse& use : graph.ops[v].uses)
       if (use.unit == tensor || use.unit == exponentials) sum += use.cycles;
-    const bool across = std::any_of(
-        origins[v].steps.begin(), origins[v].steps.end(), [&](const OriginStep& step) {
+    const bool across =
+        std::any_of(origins[v].steps.begin(), origins[v].steps.end(), [&](const OriginStep& step) {
           return step.kind == StepKind::kOp && step.op.valid() &&
                  fn.ops[step.op].kind == ir::OpKind::kReduce;
         });

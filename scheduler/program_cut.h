@@ -13,15 +13,15 @@ namespace tilec::scheduler {
 
 struct CutProgram {
   ir::Function fn;
-  ProgramSchedule schedule;      // one report per innermost loop, extracted where `extracted`
-  std::set<ir::OpId> in_flight;  // see ir::LoopSchedule
-  bool at_once = false;          // it has products that are complete when they are issued
-  bool turns = false;            // … and its warpgroups take turns with them (ir/lower/turns.h)
-  bool in_place = false;         // sums stay where products add to them (ir/loop_plan.h)
-  bool close = false;            // ir::LoopSchedule::close
+  ProgramSchedule schedule;       // one report per innermost loop, extracted where `extracted`
+  std::set<ir::OpId> in_flight;   // see ir::LoopSchedule
+  bool at_once = false;           // it has products that are complete when they are issued
+  bool turns = false;             // … and its warpgroups take turns with them (ir/lower/turns.h)
+  bool in_place = false;          // sums stay where products add to them (ir/loop_plan.h)
+  bool close = false;             // ir::LoopSchedule::close
   std::set<ir::OpId> by_threads;  // loads that threads may bring, should a plan say so
-  bool given = false;            // its schedules are a file's
-  int64_t ii = 0;                // of all loops together, once they are solved
+  bool given = false;             // its schedules are a file's
+  int64_t ii = 0;                 // of all loops together, once they are solved
 };
 
 // nullopt: the slices would share what each can only compute for itself. Loops that are no

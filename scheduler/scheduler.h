@@ -29,15 +29,12 @@ struct SolveOptions {
   bool first_answer = false;      // the first answer is as good as any: for estimates
   bool optimize_secondary = true;
   bool settled = true;  // hard questions of fixed roles without the solver (settled.h)
-  int max_roles = 0;  // 0: as many as the machine's warps allow
+  int max_roles = 0;    // 0: as many as the machine's warps allow
   // Ablations (the paper's): false switches the law or freedom off.
   bool cross_role_transfers = true;
   bool register_limits = true;
   bool warp_constraints = true;     // roles, widths, issue
   std::optional<int64_t> fixed_ii;  // only this II
-  // One with this II is known: only shorter ones are worth finding, down to some 2 % of what is
-  // open, and no proof is asked for.
-  std::optional<int64_t> shorter_than;
   std::optional<int> fixed_stages, fixed_compute_roles;
 
   // What a compilation can spend: about a second or two. The default is for those who ask for

@@ -68,7 +68,6 @@ int64_t Search::resources() const {
 }
 
 bool Search::hurried() const { return total_limit_ < kQueryLimit; }
-bool Search::SolverMayKnow() const { return !hurried() || graph_.ops.size() < kNeverQuick; }
 
 bool Search::IssueFits(const RoleOffer& offer, int64_t ii) const {
   if (!options_.warp_constraints) return true;

@@ -80,8 +80,8 @@ class Search {
   bool nest() const { return nest_; }
   // What may be spent is a compilation's, not a proof's.
   bool hurried() const;
-  // May the solver answer within that what settled roles leave open?
-  bool SolverMayKnow() const;
+  // Did a period ask for more than registers or memory bear?
+  bool met_overflows() const { return !met_->empty(); }
   const Graph& graph() const { return graph_; }
   const SolveOptions& options() const { return options_; }
   const Offers& offers() const { return offers_; }

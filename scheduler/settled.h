@@ -43,9 +43,9 @@ struct SettledQuestion {
 
 struct SettledReply {
   Answer answer = Answer::kUnknown;
-  bool asked = false;   // divisions are few
+  bool asked = false;          // divisions are few
   bool short_of_work = false;  // kUnknown: more of it might have answered
-  Placement placement;  // kSat: every law holds (scheduler/check.h)
+  Placement placement;         // kSat: every law holds (scheduler/check.h)
 };
 
 // Graphs and options whose laws this search knows.

@@ -92,21 +92,28 @@ void RestBeside(Search& search, const Range& range) {
               std::numeric_limits<int64_t>::max());
 }
 
-// Halves between the bound and a period that is known, as long as they are worth it.
-Range FindShorter(Search& search, int64_t start, int64_t known) {
+// The bound in few roles, unless capacities were in the way `before` (it is seldom there then);
+// then halves between it and a period that is known, as long as they are worth it. Two questions
+// that stay open are enough.
+Range FindShorter(Search& search, int64_t start, int64_t known, const Search& before) {
   constexpr int64_t kWorth = 50;  // a fiftieth
+  constexpr int64_t kBound = 750'000, kHalf = 400'000;
+  constexpr int kOpen = 2;
   Range range;
   range.proved_below = start;
   int64_t low = start, high = known;
-  while (kWorth * (high - low) > high && search.Limit(search.query_limit()) > 0) {
-    const int64_t middle = low + (high - low) / 2;
-    Search::Verdict verdict = search.At(middle, search.query_limit());
+  int open = 0;
+  const auto ask = [&](int64_t ii, int64_t limit, bool small_first) {
+    Search::Verdict verdict = search.At(ii, limit, small_first);
+    open += verdict.answer == Answer::kUnknown;
+    if (verdict.answer == Answer::kUnsat) range.proved_below = ii + 1;
     if (verdict.answer == Answer::kSat)
       high = verdict.found.ii, range.best = std::move(verdict.found);
     else
-      low = middle + 1;
-    if (verdict.answer == Answer::kUnsat) range.proved_below = middle + 1;
-  }
+      low = ii + 1;
+  };
+  if (!before.met_overflows()) ask(start, kBound, true);
+  while (kWorth * (high - low) > high && open < kOpen) ask(low + (high - low) / 2, kHalf, false);
   if (range.best) RestBeside(search, range);
   return range;
 }
@@ -194,7 +201,6 @@ Range SmallestOf(Search& search, int64_t bound, int64_t* first_ii, const Guessed
                  const Range* above) {
   const SolveOptions& options = search.options();
   if (std::optional<Range> nothing = WithoutPeriod(search)) return *std::move(nothing);
-  if (options.shorter_than) return FindShorter(search, bound, *options.shorter_than);
   const Guessed guessed = GuessFirst(search, bound, wider);
   std::optional<Search::Found> known = guessed.found;
   if (known) *first_ii = known->ii;
@@ -330,8 +336,10 @@ std::optional<Graph> WithHolds(const Graph& graph) {
 constexpr int64_t kMuchOpen = 20;  // a twentieth
 
 // Solves `laws`, and judges the answer as a schedule of `graph`: the same, or less strict.
+// `before`: a search that knows a period, of which only a shorter one is worth finding; no proof is
+// asked for.
 Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptions& options,
-                         DiagSink& diags) {
+                         DiagSink& diags, const Search* before = nullptr, int64_t known = 0) {
   const bool exact = &graph == &laws;
   Search search(laws, options);
   Solution solution;
@@ -344,16 +352,17 @@ Result<Solution> SolveAs(const Graph& graph, const Graph& laws, const SolveOptio
                   ? static_cast<double>(Millionths(options.epsilon)) / 1e6
                   : 0;
 
-  Range range = SmallestOf(search, c.bound.ii, &solution.first_ii);
+  Range range = before ? FindShorter(search, c.bound.ii, known, *before)
+                       : SmallestOf(search, c.bound.ii, &solution.first_ii);
   if (!range.best) return Fail(search, range, diags);
   // What stays open by much without the solver may be easy with it.
-  if (search.hard() && search.SolverMayKnow() && !options.first_answer &&
+  if (search.hard() && !options.first_answer &&
       kMuchOpen * (range.best->ii - range.proved_below) > range.best->ii) {
     SolveOptions by_solver = options;
     by_solver.settled = false;
-    if (search.hurried()) by_solver.shorter_than = range.best->ii;
     DiagSink unsaid;
-    Result<Solution> other = SolveAs(graph, laws, by_solver, unsaid);
+    Result<Solution> other = SolveAs(graph, laws, by_solver, unsaid,
+                                     search.hurried() ? &search : nullptr, range.best->ii);
     if (other.ok() && other->certificate.ii < range.best->ii) {
       other->first_ii = solution.first_ii;
       unsaid.MoveTo(diags);

@@ -148,8 +148,7 @@ std::optional<KernelTime> SplitChooser::TimeShared(TileForms& tiles, int64_t cta
 
 double SplitChooser::MostShared(const TileForms& tiles) const {
   const double margin = tiles.loops ? target_.model.row_margin : target_.model.split_margin;
-  return std::min({choice_.ms, (1 - margin) * alone_.ms,
-                   alone_.ms - target_.model.split_least_ms});
+  return std::min({choice_.ms, (1 - margin) * alone_.ms, alone_.ms - target_.model.split_least_ms});
 }
 
 // Several CTAs share the turns of each tile's loop.

@@ -92,9 +92,8 @@ DividedPtr DivideForm(const ir::Function& fn, int64_t groups, int64_t cluster,
 }
 
 KernelForm& DividedForm::Whole() {
-  std::call_once(once_, [&] {
-    whole_ = std::make_unique<KernelForm>(ir::WholeOfReductions(of_, groups_));
-  });
+  std::call_once(
+      once_, [&] { whole_ = std::make_unique<KernelForm>(ir::WholeOfReductions(of_, groups_)); });
   return *whole_;
 }
 

@@ -77,9 +77,8 @@ class IssueTogetherTest : public testing::Test {
   std::string Order() const {
     std::vector<std::pair<int64_t, std::string>> slots;
     for (const auto& [id, time] : schedule_.ops)
-      slots.emplace_back(time.cycle % schedule_.ii,
-                         ir::Info(fn_.ops[id].kind).mnemonic +
-                             std::to_string(time.cycle / schedule_.ii));
+      slots.emplace_back(time.cycle % schedule_.ii, ir::Info(fn_.ops[id].kind).mnemonic +
+                                                        std::to_string(time.cycle / schedule_.ii));
     std::sort(slots.begin(), slots.end());
     std::string out;
     for (const auto& [slot, name] : slots) out += (out.empty() ? "" : " ") + name;

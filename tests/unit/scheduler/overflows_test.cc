@@ -24,8 +24,8 @@ struct Seen {
   std::set<Kind> kinds;
 };
 
-// A life that asks for many slots where periods are short, and room for a few: deep rings, which the
-// formulas do not count, overflow.
+// A life that asks for many slots where periods are short, and room for a few: deep rings, which
+// the formulas do not count, overflow.
 Graph WithDeepRings(Graph graph) {
   int64_t least = 0, slot = 0;
   for (const GraphOp& op : graph.ops) {
@@ -73,10 +73,9 @@ TEST(Overflows, HoldAtAnyPeriod) {
                                       : RandomPoolGraph(seed);
       const Offers offers(graph, {});
       for (size_t i = 0; i < std::min<size_t>(2, offers.Largest().size()); ++i)
-        Compare(graph, offers.Largest()[i], fmt::format("seed {} kind {}", seed, kind),
-                &seen);
+        Compare(graph, offers.Largest()[i], fmt::format("seed {} kind {}", seed, kind), &seen);
     }
-  fmt::print("{} questions with overflows of others ({} refuted, {} feasible): {} met, {} without\n",
+  fmt::print("{} questions with overflows of others ({} refuted, {} feasible): {} met, {} plain\n",
              seen.carried, seen.refuted, seen.feasible, seen.scouts, seen.plain);
   EXPECT_GT(seen.refuted, 15);
   EXPECT_GT(seen.feasible, 15);

@@ -158,9 +158,9 @@ TEST(Settled, PeriodsThatStayOpenTakeLessEachTime) {
   for (const int unplaced : {0, 1, 2, 3}) {
     constexpr int64_t kMuch = 100'000'000;
     int64_t work = kMuch;
+    const SolveOptions options = SolveOptions::ForCompilation();
     const SettledReply reply =
-        PlaceSettled({graph, graph, SolveOptions::ForCompilation(), occupied}, 1478, unplaced, false,
-                     &work);
+        PlaceSettled({graph, graph, options, occupied}, 1478, unplaced, false, &work);
     ASSERT_EQ(reply.answer, Answer::kUnknown);
     const int64_t took = kMuch - work;
     if (unplaced > 0) {
