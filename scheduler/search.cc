@@ -24,8 +24,8 @@ constexpr int kSmallOffers = 2;  // asked before the largest ones
 // What is settled without it costs work of another kind, by what the solver may spend in all, and
 // what is not has this share of it.
 constexpr int64_t kWorkByLimit = 4, kLastShare = 16;
-// Of so many ops on, one question in twenty is quick (docs/perf_log.md, 2026-11-30): none is tried.
-constexpr size_t kNeverQuick = 24;
+// Of so many ops on, no question was quick (docs/perf_log.md, 2026-11-30): none is tried.
+constexpr size_t kNeverQuick = 25;
 
 }  // namespace
 
