@@ -123,28 +123,33 @@ TEST_F(SearchTest, RolesThatComeAndGoKeepARegisterMore) {
       return d.strategy.shape == compile::Shape::kOnce && d.strategy.order == Order::kSolved;
     });
   };
-  Lower(given, "solve");
-  ASSERT_TRUE(once().refusal) << compile::ToText(decisions_);
-  EXPECT_EQ(once().outcome, Outcome::kRefused);
-  EXPECT_EQ(once().refusal->stage, compile::Stage::kWorth);
-  EXPECT_EQ(once().refusal->resource, compile::Resource::kRegisters);
-  const ir::TargetRegisters& beside = ir::H200().registers;
-  constexpr int64_t kKept = 224, kTensors = 2;
-  EXPECT_EQ(once().refusal->needed,
-            kKept + beside.least_beside + kTensors * beside.beside_access + 1);
-  EXPECT_EQ(once().refusal->available, 240);
-  EXPECT_EQ(Taken().strategy.order, Order::kRule);
-  // By that register the order is left: where the assembler wants one less, it is taken.
   TempFolder folder;
-  folder.Write("seven.toml", fmt::format(R"(name = "seven"
-title = "an H200 whose tiles want a register less beside them"
+  constexpr int64_t kAccess = 3;
+  const auto on = [&](int64_t least_beside) {
+    folder.Write("less.toml", fmt::format(R"(name = "less"
+title = "an H200 whose tiles want fewer registers beside them"
 extends = "h200"
 features = ["tma", "setmaxnreg", "clusters"]
 [registers]
 least_beside = {{ value = {}, tag = "assumed", source = "invented" }}
+beside_access = {{ value = {}, tag = "assumed", source = "invented" }}
 )",
-                                         beside.least_beside - 1));
-  Lower(given, "solve", folder.path() + "seven.toml");
+                                          least_beside, kAccess));
+    Lower(given, "solve", folder.path() + "less.toml");
+  };
+  // What is kept and what stands beside it fill the role, but for that register.
+  constexpr int64_t kQuota = 240, kKept = 232, kTensors = 2;
+  constexpr int64_t kFills = kQuota - kKept - kTensors * kAccess;
+  on(kFills);
+  ASSERT_TRUE(once().refusal) << compile::ToText(decisions_);
+  EXPECT_EQ(once().outcome, Outcome::kRefused);
+  EXPECT_EQ(once().refusal->stage, compile::Stage::kWorth);
+  EXPECT_EQ(once().refusal->resource, compile::Resource::kRegisters);
+  EXPECT_EQ(once().refusal->needed, kQuota + 1);
+  EXPECT_EQ(once().refusal->available, kQuota);
+  EXPECT_EQ(Taken().strategy.order, Order::kRule);
+  // By that register the order is left: where the assembler wants one less, it is taken.
+  on(kFills - 1);
   EXPECT_EQ(&Taken(), &once()) << compile::ToText(decisions_);
 }
 
