@@ -92,12 +92,12 @@ void RestBeside(Search& search, const Range& range) {
               std::numeric_limits<int64_t>::max());
 }
 
-// The bound in few roles, unless capacities were in the way `before` (it is seldom there then);
-// then halves between it and a period that is known, as long as they are worth it. Two questions
-// that stay open are enough.
+// The bound in few roles, and halves between it and a period that is known as long as they are
+// worth it: the bound first, or, where capacities were in the way `before` (it is seldom there
+// then), once a half stays open. Two questions that stay open are enough.
 Range FindShorter(Search& search, int64_t start, int64_t known, const Search& before) {
   constexpr int64_t kWorth = 50;  // a fiftieth
-  constexpr int64_t kBound = 750'000, kHalf = 400'000;
+  constexpr int64_t kBound = 750'000, kBoundLate = 500'000, kHalf = 600'000;
   constexpr int kOpen = 2;
   Range range;
   range.proved_below = start;
@@ -106,14 +106,22 @@ Range FindShorter(Search& search, int64_t start, int64_t known, const Search& be
   const auto ask = [&](int64_t ii, int64_t limit, bool small_first) {
     Search::Verdict verdict = search.At(ii, limit, small_first);
     open += verdict.answer == Answer::kUnknown;
-    if (verdict.answer == Answer::kUnsat) range.proved_below = ii + 1;
+    if (verdict.answer == Answer::kUnsat)
+      range.proved_below = std::max(range.proved_below, ii + 1);
     if (verdict.answer == Answer::kSat)
       high = verdict.found.ii, range.best = std::move(verdict.found);
     else
-      low = ii + 1;
+      low = std::max(low, ii + 1);
   };
-  if (!before.met_overflows()) ask(start, kBound, true);
-  while (kWorth * (high - low) > high && open < kOpen) ask(low + (high - low) / 2, kHalf, false);
+  bool bound_asked = !before.met_overflows();
+  if (bound_asked) ask(start, kBound, true);
+  while (kWorth * (high - low) > high && open < kOpen) {
+    ask(low + (high - low) / 2, kHalf, false);
+    if (open > 0 && !bound_asked) {
+      bound_asked = true;
+      ask(start, kBoundLate, true);
+    }
+  }
   if (range.best) RestBeside(search, range);
   return range;
 }
