@@ -304,6 +304,45 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   return Done();
 }
 
+// What `made` makes where `holds` in any lane of the warp, else `kept`: all lanes go the same way.
+Regs Emitter::IfAnyLane(llvm::Value* holds, const char* name, const Regs& kept,
+                        const std::function<Regs()>& made) {
+  llvm::BasicBlock *then = NewBlock(name), *end = NewBlock("same");
+  llvm::Value* any = CallPtx(b_, PtxInst::kVoteAny, {holds});
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  b_.CreateCondBr(any, then, end);
+  b_.SetInsertPoint(then);
+  const Regs values = made();
+  llvm::BasicBlock* last = b_.GetInsertBlock();
+  b_.CreateBr(end);
+  b_.SetInsertPoint(end);
+  Regs out;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    llvm::PHINode* phi = b_.CreatePHI(kept[i]->getType(), 2);
+    phi->addIncoming(values[i], last);
+    phi->addIncoming(kept[i], before);
+    out.push_back(phi);
+  }
+  return out;
+}
+
+// x · y where a warp has a y that is not one; x · 1 is x, whatever x is.
+Regs Emitter::SeldomScaled(const Regs& x, const Regs& y) {
+  std::vector<llvm::Value*> factors;  // each once, in the order of registers
+  for (llvm::Value* v : y)
+    if (std::find(factors.begin(), factors.end(), v) == factors.end()) factors.push_back(v);
+  llvm::Value* changes = nullptr;
+  for (llvm::Value* v : factors) {
+    llvm::Value* other = b_.CreateFCmpUNE(v, F32(1));
+    changes = changes ? b_.CreateOr(changes, other) : other;
+  }
+  return IfAnyLane(changes, "scale", x, [&] {
+    Regs out;
+    for (size_t i = 0; i < x.size(); ++i) out.push_back(FloatBinary(OpKind::kMul, x[i], y[i]));
+    return out;
+  });
+}
+
 Result<void> Emitter::EmitFloats(const ir::Op& op) {
   const DType d = fn_.type(op.operands[0]).dtype;
   const bool f64 = d == DType::kF64;
@@ -338,6 +377,10 @@ Result<void> Emitter::EmitFloats(const ir::Op& op) {
   if (op.operands.size() > 2) z = wide(2);
   if (op.kind == OpKind::kDiv && !f64) {
     Set(op.results[0], FromF32(Quotients(x, y), d));
+    return Done();
+  }
+  if (op.kind == OpKind::kMul && d == DType::kF32 && op.i("seldom", 0) != 0) {
+    Set(op.results[0], SeldomScaled(x, y));
     return Done();
   }
   const bool fast = op.kind == OpKind::kTanh && !f64 && RoundedAway(op.results[0]);

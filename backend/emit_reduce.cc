@@ -11,6 +11,7 @@
 
 #include "backend/diagnostics.h"
 #include "backend/emitter.h"
+#include "ir/queries.h"
 #include "support/check.h"
 
 namespace tilec::backend {
@@ -188,6 +189,36 @@ void Emitter::SetReduced(const Reduction& of, const std::vector<Item>& all) {
   Set(of.to, std::move(out));
 }
 
+void Emitter::ReduceInWarp(const Reduction& of, const ir::ReducePlan& plan,
+                           std::vector<Item>* items) {
+  for (int64_t x : plan.lane_xors)
+    for (Item& item : *items) {
+      Item other{Shuffle(item.value, x), of.arg ? Shuffle(item.index, x) : nullptr};
+      item = Better(of, item, other);
+    }
+}
+
+// Whoever reads the result asks first whether it is above the guard. Where no lane has anything
+// above, that is answered alike by each lane's own part.
+void Emitter::ReduceIfAbove(const Reduction& of, const ir::ReducePlan& plan, const Regs& guard,
+                            std::vector<Item>* items) {
+  llvm::Value* above = nullptr;
+  for (size_t i = 0; i < items->size(); ++i) {
+    llvm::Value* bar = of.is_float ? ToF32({guard[i]}, fn_.type(of.to).dtype)[0] : guard[i];
+    llvm::Value* own = Compare("gt", (*items)[i].value, bar, of.acc);
+    above = above ? b_.CreateOr(above, own) : own;
+  }
+  const std::vector<Item> own = *items;
+  Regs agreed, kept;
+  for (const Item& item : own) kept.push_back(item.value);
+  const Regs values = IfAnyLane(above, "above", kept, [&] {
+    ReduceInWarp(of, plan, items);
+    for (const Item& item : *items) agreed.push_back(item.value);
+    return agreed;
+  });
+  for (size_t i = 0; i < items->size(); ++i) (*items)[i].value = values[i];
+}
+
 Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const ir::Type& type = fn_.type(op.operands[0]);
   const DType acc = AccumulatorOf(type.dtype);
@@ -201,11 +232,10 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const ir::Layout& layout = fn_.layout(of.from);
   const ir::ReducePlan plan = ir::PlanReduce(layout, of.axis);
   std::vector<Item> items = ReduceInThread(of, plan);
-  for (int64_t x : plan.lane_xors)
-    for (Item& item : items) {
-      Item other{Shuffle(item.value, x), of.arg ? Shuffle(item.index, x) : nullptr};
-      item = Better(of, item, other);
-    }
+  if (ir::GuardOf(op).valid() && plan.cross.empty() && !plan.lane_xors.empty())
+    ReduceIfAbove(of, plan, Get(ir::GuardOf(op)), &items);
+  else
+    ReduceInWarp(of, plan, &items);
   if (plan.cross.empty()) {
     SetReduced(of, items);
     return Done();

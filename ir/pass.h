@@ -90,6 +90,7 @@ inline constexpr PassId kCleanUp[] = {PassId::kDecodeScales,
                                       PassId::kFoldTranspose,
                                       PassId::kRowVectors,
                                       PassId::kWholeStores,
+                                      PassId::kGuardReductions,
                                       PassId::kDce};
 static_assert(FactsAfter(kCleanUp, kTileLevel), "clean-up lacks a fact some pass needs");
 

@@ -97,6 +97,13 @@ inline bool IsReadOnlyLoad(const Function& fn, const Op& op) {
   return p && p->direction == Direction::kIn;
 }
 
+// What a largest value is compared with, so that it need not be agreed on where nothing is above it
+// (reduce, warp_reduce); no value: it has no guard.
+inline ValueId GuardOf(const Op& op) {
+  const bool reduces = op.kind == OpKind::kReduce || op.kind == OpKind::kWarpReduce;
+  return reduces && op.operands.size() > 1 ? op.operands[1] : ValueId{};
+}
+
 // An atomic that gives back what was there: what that is hangs on when it is made.
 inline bool Fetches(const Op& op) { return op.kind == OpKind::kAtomic && !op.results.empty(); }
 inline bool Fetches(const Function& fn) {

@@ -168,6 +168,7 @@ void RowClasses::VisitOp(const Op& op) {
       Whole(value(0), axis);
       for (int64_t d = 0, r = 0; d < fn_.type(value(0)).rank(); ++d)
         if (d != axis) Join(value(0), d, op.results[0], r++);
+      if (GuardOf(op).valid()) JoinAll(GuardOf(op), op.results[0]);
       break;
     }
     case OpKind::kClusterReduce:

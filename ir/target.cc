@@ -81,7 +81,10 @@ const OpCost* Target::CostOf(std::string_view op) const {
     return nullptr;
   };
   if (const OpCost* cost = named(op)) return cost;
-  if (const OpCost* cost = named(op.substr(0, op.find('.')))) return cost;
+  for (size_t dot; (dot = op.rfind('.')) != op.npos;) {
+    op = op.substr(0, dot);
+    if (const OpCost* cost = named(op)) return cost;
+  }
   return named("*");
 }
 

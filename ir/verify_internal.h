@@ -88,6 +88,7 @@ class Verifier {
   bool CheckFor(const Op& op);
   bool CheckPrint(const Op& op);
   bool CheckReduceKind(const Op& op, DType d);
+  bool CheckGuard(const Op& op);
   bool CheckAtomicKind(const Op& op, DType d);
   bool CheckCombines(const Op& op, DType d);
 

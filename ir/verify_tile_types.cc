@@ -108,6 +108,15 @@ bool Verifier::CheckReduceKind(const Op& op, DType d) {
          Fail(kVerifyType, op, fmt::format("\"{}\" of bool; it takes numbers", kind));
 }
 
+bool Verifier::CheckGuard(const Op& op) {
+  const ValueId guard = GuardOf(op);
+  if (!guard.valid()) return true;
+  if (op.s("kind") != "max") return Fail(kVerifyForm, op, "only a max has a guard");
+  return fn_.type(guard) == Out(op) ||
+         Fail(kVerifyType, op,
+              fmt::format("the guard is {}, the result {}", Show(fn_.type(guard)), Show(Out(op))));
+}
+
 bool Verifier::CheckReduceShape(const Op& op) {
   const Type& in = Operand(op, 0);
   const Type& out = Out(op);
@@ -244,7 +253,7 @@ bool Verifier::CheckTypes(const Op& op, const Scope& scope) {
     case OpKind::kTranspose: return CheckTransposeShape(op);
     case OpKind::kRearrange: return CheckRearrange(op);
     case OpKind::kReduce:
-      return CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype) &&
+      return CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype) && CheckGuard(op) &&
              (Out(op).dtype == Operand(op, 0).dtype ||
               Fail(kVerifyType, op,
                    fmt::format("{} becomes {}", Show(Operand(op, 0)), Show(Out(op)))));

@@ -108,7 +108,7 @@ bool Verifier::CheckConvert(const Op& op) {
 
 bool Verifier::CheckWarpReduce(const Op& op, bool arg) {
   if (arg ? !CheckArgReduceShape(op)
-          : !(CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype)))
+          : !(CheckReduceShape(op) && CheckReduceKind(op, Operand(op, 0).dtype) && CheckGuard(op)))
     return false;
   const Type& in = Operand(op, 0);
   const Type& out = Out(op);

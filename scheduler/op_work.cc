@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/lower/operands.h"
+#include "ir/queries.h"
 #include "support/expr.h"
 
 namespace tilec::scheduler {
@@ -62,7 +63,9 @@ bool IsScalar(const ir::Function& fn, const Op& op) {
 
 std::string CostName(const ir::Function& fn, const Op& op) {
   const std::string mnemonic = ir::Info(op.kind).mnemonic;
-  if (op.kind == OpKind::kReduce) return mnemonic + "." + op.s("kind");
+  if (op.kind == OpKind::kReduce)
+    return mnemonic + "." + op.s("kind") + (ir::GuardOf(op).valid() ? ".guarded" : "");
+  if (op.kind == OpKind::kMul && op.i("seldom", 0) != 0) return mnemonic + ".seldom";
   if (op.kind == OpKind::kDot)
     return fmt::format("{}.{}", mnemonic, ir::Info(fn.type(op.operands[0]).dtype).bits);
   // (Of a scalar, too: no copy brings one.)

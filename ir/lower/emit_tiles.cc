@@ -7,6 +7,7 @@
 #include "ir/lower/emitter.h"
 #include "ir/lower/operands.h"
 #include "ir/lower/scalars.h"
+#include "ir/queries.h"
 #include "ir/reshaped_layout.h"
 
 namespace tilec::ir {
@@ -148,8 +149,11 @@ Result<> Emitter::Reduce_(const Op& op) {
   const Layout slice = SliceLayout(source, axis);
   if (!type.shape.empty()) type.layout = out_.Intern(slice);
   Attrs attrs = {{"kind", op.s("kind")}, {"axis", int64_t{axis}}, {"scratch", int64_t{-1}}};
-  const OpId reduce =
-      b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce, {tile}, {type}, std::move(attrs));
+  std::vector<ValueId> operands = {tile};
+  if (const ValueId guard = GuardOf(op); guard.valid() && !type.shape.empty())
+    if (const ValueId beside = Tile(guard); out_.layout(beside) == slice) operands.push_back(beside);
+  const OpId reduce = b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce,
+                             std::move(operands), {type}, std::move(attrs));
   WantScratch(reduce, ReduceScratchBytes(out_.type(tile), source, axis, arg));
   const ValueId value = out_.ops[reduce].results[0];
   Bind(result, type.shape.empty() ? value : InLayout(value, plan_.layouts.at(result)));

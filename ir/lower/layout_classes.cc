@@ -129,6 +129,7 @@ void LayoutClasses::Relate(const Op& op, const std::function<bool(ValueId)>& in_
         if (d != op.i("axis"))
           if (int s = SqueezedDim(from.shape, d); s >= 0) r.keep.push_back(s);
       AddRelation(std::move(r));
+      if (GuardOf(op).valid()) Unite(GuardOf(op), op.results[0]);
       break;
     }
     case OpKind::kDot: Unite(op.operands[2], op.results[0]); break;

@@ -8,6 +8,7 @@
 #include "ir/isa.h"
 #include "ir/matrix_unit.h"
 #include "ir/operand_reads.h"
+#include "ir/queries.h"
 #include "ir/warp_check/cluster.h"
 #include "ir/warp_check/machine.h"
 
@@ -200,7 +201,9 @@ class Rater {
         work.bytes =
             double(fn_.type(op.operands[1]).elements() * ByteSize(fn_.type(op.operands[1]).dtype));
         break;
-      case OpKind::kWarpReduce: name = "reduce." + op.s("kind"); break;
+      case OpKind::kWarpReduce:
+        name = "reduce." + op.s("kind") + (GuardOf(op).valid() ? ".guarded" : "");
+        break;
       case OpKind::kWarpArgReduce: name = "argreduce"; break;
       case OpKind::kGLoad: name = "load.gather"; break;
       case OpKind::kGStore:
