@@ -158,7 +158,7 @@ class ProgramPlanner {
   LayoutPlan& tiles_ = p_.tiles;
   bool sound_ = true;
   bool share_cleared_ = false;  // plan_buffers.cc
-  std::vector<std::vector<std::pair<int64_t, int64_t>>> filled_;  // of each buffer: its tiles' lives
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> filled_;  // of each buffer: lives of tiles
   NoProducer no_producer_;
   std::vector<ValueId> handed_;  // to the producer
   int64_t cluster_ = 1;          // CTAs that the grid is made for
