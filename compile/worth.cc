@@ -103,7 +103,7 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
     refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;
     refusal.needed = fullest.most + full.lacks, refusal.available = fullest.most;
     refusal.why = fmt::format(
-        "role `{}` keeps {} registers of tiles alive and wants about {} in all, its threads have {}",
+        "role `{}` keeps {} registers of tiles alive and wants about {}, its threads have {}",
         fullest.role, fullest.kept, refusal.needed, fullest.most);
     return refusal;
   }
@@ -134,7 +134,7 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
   refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;
   refusal.needed = fullest.kept + spare, refusal.available = fullest.most;
   refusal.why = fmt::format(
-      "role `{}` keeps {} registers of tiles alive and wants about {} in all, its threads have {}",
+      "role `{}` keeps {} registers of tiles alive and wants about {}, its threads have {}",
       fullest.role, fullest.kept, refusal.needed, fullest.most);
   return refusal;
 }

@@ -11,7 +11,7 @@
 namespace tilec::ir {
 namespace {
 
-struct Sinker {
+struct LoadSinker {
   Function& fn;
   std::set<ValueId> of_loads;  // tiles that loads of read-only tensors make, or ops of such tiles
 
@@ -76,6 +76,6 @@ struct Sinker {
 
 }  // namespace
 
-int SinkLoads(Function& fn) { return Sinker{fn, {}}.Run(); }
+int SinkLoads(Function& fn) { return LoadSinker{fn, {}}.Run(); }
 
 }  // namespace tilec::ir
