@@ -52,14 +52,18 @@ void Emitter::AtomicAs(const AtomicForm& form, llvm::Value* value, const MemPlac
 // The order of non-negative floats is that of their bits, of negative ones the reverse as unsigned;
 // NaN takes no part.
 void Emitter::AtomicFloatBound(bool max, llvm::Value* value, MemPlace place) {
-  llvm::Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
+  const bool wide = value->getType()->isDoubleTy();
+  const std::string size = wide ? "64" : "32";
+  const char letter = wide ? 'l' : 'r';
+  llvm::Type* type = wide ? b_.getInt64Ty() : b_.getInt32Ty();
+  llvm::Value* bits = b_.CreateBitCast(value, type);
   llvm::Value* ordered = b_.CreateFCmpORD(value, value);
-  llvm::Value* negative = b_.CreateICmpSLT(bits, I32(0));
+  llvm::Value* negative = b_.CreateICmpSLT(bits, llvm::Constant::getNullValue(type));
   llvm::Value* when = And(place.predicate, ordered);
   place.predicate = And(when, b_.CreateNot(negative));
-  AtomicAs({max ? "max" : "min", "s32", 'r'}, bits, place, nullptr);
+  AtomicAs({max ? "max" : "min", "s" + size, letter}, bits, place, nullptr);
   place.predicate = And(when, negative);
-  AtomicAs({max ? "min" : "max", "u32", 'r'}, bits, place, nullptr);
+  AtomicAs({max ? "min" : "max", "u" + size, letter}, bits, place, nullptr);
 }
 
 // `found`, if given, receives what was there, 0 where nothing is done.
@@ -70,42 +74,33 @@ Result<void> Emitter::AtomicOne(const ir::Op& op, DType d, llvm::Value* value,
   const std::string& kind = op.s("kind");
   const int size = ir::ByteSize(d);
   const bool minmax = kind == "min" || kind == "max";
-  const auto refuse = [&] {
-    return diags_.Report(kUnsupportedAtomic, op.at, kind, ir::Spelling(d), options_.target);
-  };
   const auto emit = [&](const std::string& what, const std::string& type, char letter) {
     AtomicAs({what, type, letter}, value, place, found);
     return Done();
   };
-  if (ir::IsFloat(d)) {
-    if (kind == "add") {
-      switch (d) {
-        case DType::kF16: return emit("add.noftz", "f16", 'h');
-        case DType::kBF16:
-          if (!options_.machine->Has("bf16_atomics")) {
-            llvm::Value* old =
-                AddBf16(b_.CreateAdd(place.address, I64(place.offset)), value, place.predicate);
-            if (found) *found = old;
-            return Done();
-          }
-          return emit("add.noftz", "bf16", 'h');
-        case DType::kF32:
-        case DType::kTF32: return emit("add", "f32", 'f');
-        case DType::kF64: return emit("add", "f64", 'd');
-        default: return refuse();
-      }
-    }
-    if (!minmax || size != 4 || found) return refuse();
+  const std::string bits = std::to_string(8 * size);
+  const char letter = size == 8 ? 'l' : 'r';
+  if (kind == "add") {
+    if (d == DType::kF16) return emit("add.noftz", "f16", 'h');
+    if (d == DType::kBF16 && options_.machine->Has("bf16_atomics"))
+      return emit("add.noftz", "bf16", 'h');
+    if (d == DType::kF32 || d == DType::kTF32) return emit("add", "f32", 'f');
+    if (d == DType::kF64) return emit("add", "f64", 'd');
+  }
+  if (size == 2) {
+    llvm::Value* old = Exchange16(kind, d, value, place);
+    if (found) *found = old;
+    return Done();
+  }
+  if (minmax && ir::IsFloat(d) && size >= 4 && !found) {
     AtomicFloatBound(kind == "max", value, place);
     return Done();
   }
-  if (size < 4 || d == DType::kBool) return refuse();
-  const char letter = size == 8 ? 'l' : 'r';
-  const std::string bits = std::to_string(8 * size);
-  if (kind == "and" || kind == "or" || kind == "xor") return emit(kind, "b" + bits, letter);
+  if (ir::IsFloat(d) || size < 4)
+    return diags_.Report(kUnsupportedAtomic, op.at, kind, ir::Spelling(d), options_.target);
   if (kind == "add") return emit("add", "u" + bits, letter);
   if (minmax) return emit(kind, (ir::IsSigned(d) ? "s" : "u") + bits, letter);
-  return refuse();
+  return emit(kind, "b" + bits, letter);
 }
 
 namespace {

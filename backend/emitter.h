@@ -235,7 +235,8 @@ class Emitter {
   void AtomicFloatBound(bool max, llvm::Value* value, MemPlace place);
   Result<void> AtomicOne(const ir::Op& op, ir::DType d, llvm::Value* value, const MemPlace& place,
                          llvm::Value** found = nullptr);
-  llvm::Value* AddBf16(llvm::Value* address, llvm::Value* value, llvm::Value* predicate);
+  llvm::Value* Exchange16(const std::string& kind, ir::DType d, llvm::Value* value,
+                          const MemPlace& place);
   void ShareReplicas(ir::ValueId tile, int64_t scratch);
   // emit_counters.cc
   std::vector<ir::OpId> CountersAround(const ir::Op& loop);

@@ -284,7 +284,7 @@ Step<Lowered> Line::Lower(const Strategy& strategy, const ir::Function& from, co
                              &met_plan_, &lowered.resources};
   steps.push_back(strategy.roles()
                       ? RolesStep(strategy, solved, planning, &lowered, &need, &no_producer)
-                      : OneRoleStep(planning));
+                      : OneRoleStep(planning, &need));
   ++emissions_;
   if (!Run(lowered.fn, steps, said).ok()) {
     Refusal refusal = RefusalOf(Stage::kLower, ResourceOf(need.what), said);

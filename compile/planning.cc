@@ -31,11 +31,13 @@ Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions opt
   return Done();
 }
 
-ir::PassStep OneRoleStep(const Planning& planning) {
+ir::PassStep OneRoleStep(const Planning& planning, ir::LowerNeed* need) {
   ir::PassStep step = ir::StepOf(ir::PassId::kLowerSequential);
-  step.run = [planning](ir::Function& fn, ir::PassContext& cx) -> Result<> {
+  step.run = [planning, need](ir::Function& fn, ir::PassContext& cx) -> Result<> {
     ++cx.changes;
-    return LowerBy(planning, false, {}, nullptr, fn, cx);
+    ir::SequentialOptions options;
+    options.need = need;
+    return LowerBy(planning, false, options, nullptr, fn, cx);
   };
   return step;
 }

@@ -24,6 +24,6 @@ struct Planning {
 Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions options,
                  bool* specialized, ir::Function& fn, ir::PassContext& cx);
 // The same by one role, as a step.
-ir::PassStep OneRoleStep(const Planning& planning);
+ir::PassStep OneRoleStep(const Planning& planning, ir::LowerNeed* need);
 
 }  // namespace tilec::compile

@@ -102,8 +102,9 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
     Refusal refusal;
     refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;
     refusal.needed = fullest.most + full.lacks, refusal.available = fullest.most;
-    refusal.why = fmt::format("role `{}` keeps {} registers of tiles alive, its threads have {}",
-                              fullest.role, fullest.kept, fullest.most);
+    refusal.why = fmt::format(
+        "role `{}` keeps {} registers of tiles alive and wants about {}, its threads have {}",
+        fullest.role, fullest.kept, refusal.needed, fullest.most);
     return refusal;
   }
   const auto turns = [&](const ir::Op& op) {  // what no loop repeats has one order
@@ -132,8 +133,9 @@ std::optional<Refusal> Line::Crowded(const Strategy& strategy, const Lowered& lo
   Refusal refusal;
   refusal.stage = Stage::kWorth, refusal.resource = Resource::kRegisters;
   refusal.needed = fullest.kept + spare, refusal.available = fullest.most;
-  refusal.why = fmt::format("role `{}` keeps {} registers of tiles alive, its threads have {}",
-                            fullest.role, fullest.kept, fullest.most);
+  refusal.why = fmt::format(
+      "role `{}` keeps {} registers of tiles alive and wants about {}, its threads have {}",
+      fullest.role, fullest.kept, refusal.needed, fullest.most);
   return refusal;
 }
 

@@ -81,9 +81,7 @@ Result<Constant> ConstEval::Eval(ExprId id, const std::string& what) {
   return std::visit(
       Overloaded{
           [&](const lang::IntExpr& x) -> Result<Constant> {
-            if (x.value > static_cast<uint64_t>(INT64_MAX))
-              return diags_.Report(kLiteralRange, e.span, x.value, "i64");
-            return Constant{static_cast<int64_t>(x.value)};
+            return LiteralConstant(x.value);
           },
           [&](const lang::FloatExpr& x) -> Result<Constant> { return Constant{x.value}; },
           [&](const lang::StringExpr&) -> Result<Constant> {
@@ -92,6 +90,7 @@ Result<Constant> ConstEval::Eval(ExprId id, const std::string& what) {
           [&](const lang::BoolExpr& x) -> Result<Constant> { return Constant{x.value}; },
           [&](const lang::NameExpr& x) -> Result<Constant> { return Name(e, x.name, what); },
           [&](const lang::UnaryExpr& x) -> Result<Constant> {
+            if (const auto least = LeastLiteral(ast_, x)) return *least;
             TRY(const Constant a, Eval(x.operand, what));
             return FoldUnary(x.op, a, e.span, diags_);
           },
@@ -131,6 +130,9 @@ Result<int64_t> ConstEval::EvalInt(ExprId id, const std::string& what) {
   TRY(const Constant c, Eval(id, what));
   if (!c.is_int())
     return diags_.Report(kValueKind, ast_.expr(id).span, what, Describe(c), "an integer");
+  if (c.is_large())
+    return diags_.Report(kLiteralRange, ast_.expr(id).span, static_cast<uint64_t>(c.as_int()),
+                         "i64");
   return c.as_int();
 }
 

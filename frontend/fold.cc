@@ -53,6 +53,13 @@ Constant Loosened(Constant c) {
   return c;
 }
 
+std::optional<Constant> LeastLiteral(const lang::Ast& ast, const lang::UnaryExpr& x) {
+  const auto* literal = ast.expr(x.operand).As<lang::IntExpr>();
+  if (x.op != lang::UnaryOp::kNeg || !literal || literal->value != uint64_t{1} << 63)
+    return std::nullopt;
+  return Constant{INT64_MIN};
+}
+
 bool FitsInteger(int64_t v, DType d) {
   const ir::DTypeInfo& info = Info(d);
   if (info.cls == ir::DTypeClass::kSigned) {
@@ -68,9 +75,34 @@ double RoundTo(double v, DType d) {
   return d == DType::kF32 ? static_cast<double>(static_cast<float>(v)) : v;
 }
 
+namespace {
+
+std::string TextOf(const Constant& c) {
+  return c.is_large() ? std::to_string(static_cast<uint64_t>(c.as_int())) : ToText(c.value);
+}
+
+// Arithmetic of u64 constants: what leaves their range is refused, as elsewhere.
+Result<Constant> FoldLarge(BinaryOp op, const Constant& a, const Constant& b, Span at,
+                           DiagSink& diags) {
+  const auto x = static_cast<uint64_t>(a.as_int()), y = static_cast<uint64_t>(b.as_int());
+  uint64_t v = 0;
+  bool overflow = false;
+  if (op == BinaryOp::kAdd) overflow = __builtin_add_overflow(x, y, &v);
+  if (op == BinaryOp::kSub) overflow = __builtin_sub_overflow(x, y, &v);
+  if (op == BinaryOp::kMul) overflow = __builtin_mul_overflow(x, y, &v);
+  if (op == BinaryOp::kDiv) v = x / y;
+  if (op == BinaryOp::kMod) v = x % y;
+  if (overflow) return diags.Report(kIntegerOverflow, at, x, Spelling(op), y);
+  return Constant{static_cast<int64_t>(v), DType::kU64};
+}
+
+}  // namespace
+
 Result<Constant> Adapt(const Constant& a, DType to, Span at, DiagSink& diags) {
   if (a.dtype) {
     if (*a.dtype == to) return a;
+    if (a.is_large() && ir::IsInteger(to))
+      return diags.Report(kLiteralRange, at, TextOf(a), Spelling(to));
     return diags.Report(kMixedDTypes, at, "=", Spelling(to), Spelling(*a.dtype))
         .Help(fmt::format("write `as {}`", Spelling(to)));
   }
@@ -105,6 +137,8 @@ Result<Constant> FoldCast(const Constant& a, DType to, Span at, DiagSink& diags)
   } else {
     v = a.is_bool() ? (a.as_bool() ? 1 : 0) : a.as_int();
   }
+  if (a.is_large() && to == DType::kU64) return a;
+  if (a.is_large()) return diags.Report(kLiteralRange, at, TextOf(a), Spelling(to));
   if (!FitsInteger(v, to)) return diags.Report(kLiteralRange, at, v, Spelling(to));
   return Constant{v, to};
 }
@@ -121,6 +155,7 @@ Result<Constant> FoldUnary(lang::UnaryOp op, const Constant& a, Span at, DiagSin
     r.value = -a.as_double();
   } else {
     int64_t v = 0;
+    if (a.is_large()) return diags.Report(kIntegerOverflow, at, 0, "-", TextOf(a));
     if (__builtin_sub_overflow(int64_t{0}, a.as_int(), &v))
       return diags.Report(kIntegerOverflow, at, 0, "-", a.as_int());
     r.value = v;
@@ -209,14 +244,20 @@ Result<Constant> FoldBinary(BinaryOp op, const Constant& a_in, const Constant& b
     return r;
   }
   const int64_t x = a.as_int(), y = b.as_int();
-  if (IsCompare(op)) return Constant{Compare(op, x, y), std::nullopt};
+  const bool large = r.dtype == DType::kU64;
+  if (IsCompare(op))
+    return Constant{large ? Compare(op, static_cast<uint64_t>(x), static_cast<uint64_t>(y))
+                          : Compare(op, x, y),
+                    std::nullopt};
+  if ((op == BinaryOp::kDiv || op == BinaryOp::kMod) && y == 0)
+    return diags.Report(kDivisionByZero, at).Label(b_at, "this is 0");
+  if (large) return FoldLarge(op, a, b, at, diags);
   int64_t v = 0;
   bool overflow = false;
   if (op == BinaryOp::kAdd) overflow = __builtin_add_overflow(x, y, &v);
   if (op == BinaryOp::kSub) overflow = __builtin_sub_overflow(x, y, &v);
   if (op == BinaryOp::kMul) overflow = __builtin_mul_overflow(x, y, &v);
   if (op == BinaryOp::kDiv || op == BinaryOp::kMod) {
-    if (y == 0) return diags.Report(kDivisionByZero, at).Label(b_at, "this is 0");
     overflow = x == INT64_MIN && y == -1;
     if (!overflow) v = op == BinaryOp::kDiv ? FloorDiv(x, y) : FloorMod(x, y);
   }
@@ -234,7 +275,7 @@ std::optional<Constant> FoldCall(std::string_view name, const std::vector<Consta
   std::optional<DType> dtype;
   bool integer_only = false, all_int = true, any_float = false;
   for (const Constant& c : args) {
-    if (c.dtype && dtype && *c.dtype != *dtype) return std::nullopt;
+    if (c.is_large() || (c.dtype && dtype && *c.dtype != *dtype)) return std::nullopt;
     if (c.dtype) dtype = c.dtype;
     integer_only |= c.integer_only;
     all_int &= c.is_int();

@@ -31,12 +31,22 @@ struct Constant {
   bool is_float() const { return std::holds_alternative<double>(value); }
   bool as_bool() const { return std::get<bool>(value); }
   int64_t as_int() const { return std::get<int64_t>(value); }
+  // Beyond i64: a u64, whose bits `value` holds.
+  bool is_large() const { return dtype == ir::DType::kU64 && is_int() && as_int() < 0; }
   double as_double() const {
-    return is_float() ? std::get<double>(value)
-                      : (is_int() ? static_cast<double>(as_int()) : (as_bool() ? 1.0 : 0.0));
+    if (is_float()) return std::get<double>(value);
+    if (is_large()) return static_cast<double>(static_cast<uint64_t>(as_int()));
+    return is_int() ? static_cast<double>(as_int()) : (as_bool() ? 1.0 : 0.0);
   }
 };
 inline Constant IntConstant(int64_t v) { return {v, std::nullopt, true}; }
+// What a literal stands for: of the dtype that it meets, or, where no other holds it, a u64.
+inline Constant LiteralConstant(uint64_t v) {
+  const bool large = v > static_cast<uint64_t>(INT64_MAX);
+  return {static_cast<int64_t>(v), large ? std::optional(ir::DType::kU64) : std::nullopt};
+}
+// -9223372036854775808, whose literal alone fits no i64.
+std::optional<Constant> LeastLiteral(const lang::Ast& ast, const lang::UnaryExpr& x);
 
 // "the integer 3", "bool", "f32": for messages.
 std::string Describe(const Constant& c);

@@ -173,7 +173,7 @@ ValueId Lowerer::ConstantValue(Span at, const Constant& c, DType d, const Shape&
   const ValueId v = Cached(key, [&] {
     return Emit(at, OpKind::kConstant, {}, t, {{"value", value}});
   });
-  if (ir::IsInteger(d)) {
+  if (ir::IsInteger(d) && !c.is_large()) {
     facts(v).position = true;
     SetSymbol(v, Expr::Const(c.as_int()));
   }

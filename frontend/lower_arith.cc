@@ -157,6 +157,8 @@ Result<std::vector<ValueId>> Lowerer::Unify(const std::vector<Val>& vals, const 
       const bool kind_ok = v.c.dtype ? *v.c.dtype == d
                                      : v.c.is_bool() == (d == DType::kBool) &&
                                            (ir::IsFloat(d) ? !v.c.integer_only : !v.c.is_float());
+      if (!kind_ok && v.c.is_large() && ir::IsInteger(d))
+        return Report(kLiteralRange, v.at, static_cast<uint64_t>(v.c.as_int()), Spelling(d));
       if (!kind_ok) {
         const Val* other = nullptr;
         for (const Val& o : vals)

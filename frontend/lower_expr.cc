@@ -25,9 +25,7 @@ Result<Val> Lowerer::Eval(ExprId id) {
 Result<Val> Lowerer::EvalNode(ExprId, const lang::Expr& e) {
   return std::visit(Overloaded{
                         [&](const lang::IntExpr& x) -> Result<Val> {
-                          if (x.value > static_cast<uint64_t>(INT64_MAX))
-                            return Report(kLiteralRange, e.span, x.value, "i64");
-                          return ConstVal(Constant{static_cast<int64_t>(x.value)}, e.span);
+                          return ConstVal(LiteralConstant(x.value), e.span);
                         },
                         [&](const lang::FloatExpr& x) -> Result<Val> {
                           return ConstVal(Constant{x.value}, e.span);
@@ -123,10 +121,12 @@ Result<int64_t> Lowerer::StaticInt(ExprId id, const std::string& what) {
     return report;
   }
   if (!v.c.is_int()) return Report(kValueKind, expr(id).span, what, Describe(v.c), "an integer");
+  if (v.c.is_large()) return Report(kValueKind, expr(id).span, what, "a u64", "an i64");
   return v.c.as_int();
 }
 
 Result<Val> Lowerer::Unary(const lang::Expr& e, const lang::UnaryExpr& x) {
+  if (const auto least = LeastLiteral(ast(), x)) return ConstVal(*least, e.span);
   TRY(const Val a, TileOrScalar(x.operand));
   if (a.is_const()) {
     TRY(const Constant c, FoldUnary(x.op, a.c, e.span, diags_));

@@ -193,6 +193,8 @@ Result<ValueId> Lowerer::Convert(const Val& v, const Type& want,
     const bool kind_ok = c.dtype ? *c.dtype == want.dtype
                                  : c.is_bool() == (want.dtype == DType::kBool) &&
                                        (ir::IsFloat(want.dtype) ? !c.integer_only : !c.is_float());
+    if (!kind_ok && c.is_large() && ir::IsInteger(want.dtype))
+      return Report(kLiteralRange, at, static_cast<uint64_t>(c.as_int()), Spelling(want.dtype));
     if (!kind_ok) {
       DiagBuilder report = Report(kAssignDType, at, subject(), DescribeVal(v));
       if (what_at.known()) report.Label(what_at, fmt::format("{} is {}", what, want_text));

@@ -58,10 +58,15 @@ void PrintTestText(const std::string& what, const frontend::TestInfo& test,
   for (const TensorRun& t : result.tensors)
     if (t.compared && (!t.result.ok() || t.result.checked == 0))
       fmt::print("         {}: {}\n", t.name, DescribeCheck(t));
-  for (const TensorRun& t : result.tensors)
-    if (t.expected && !t.expected->ok())
-      fmt::print("         {} beside `{}`: {}\n", t.name, call.expect,
-                 DescribeCheck(t, *t.expected));
+  for (const TensorRun& t : result.tensors) {
+    if (!t.expected || t.expected->ok()) continue;
+    fmt::print("         {} beside `{}`: {}\n", t.name, call.expect, DescribeCheck(t, *t.expected));
+    if (t.passes_within > 0)
+      fmt::print(
+          "         within `~ {:g}` it agrees: if the two only round in different places (`as "
+          "bf16`, the order of a sum), write that in front of `expect`\n",
+          t.passes_within);
+  }
 }
 
 // What the tests of a file run with.

@@ -50,6 +50,7 @@ struct TensorRun {
   bool compared = false;
   ir::CompareResult result;
   std::optional<ir::CompareResult> expected;  // against the kernel that was named
+  double passes_within = 0;  // `~ t` that `expected` would pass with; 0: none small enough
   std::vector<int64_t> dims;
   bool ok() const { return (!compared || result.ok()) && (!expected || expected->ok()); }
 };

@@ -99,6 +99,7 @@ class ProgramPlanner {
 
   // plan_buffers.cc
   void PlanBuffers();
+  void AddBuffers();
   size_t AddBuffer(const Type& type, const char* holds, bool cleared, int owner, int64_t begin,
                    int64_t end);
   Type BufferType(ValueId v, const SmemLayout& smem, bool transposed = false) const;
@@ -156,6 +157,8 @@ class ProgramPlanner {
   ProgramPlan p_;
   LayoutPlan& tiles_ = p_.tiles;
   bool sound_ = true;
+  bool share_cleared_ = false;  // plan_buffers.cc
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> filled_;  // of each buffer: lives of tiles
   NoProducer no_producer_;
   std::vector<ValueId> handed_;  // to the producer
   int64_t cluster_ = 1;          // CTAs that the grid is made for

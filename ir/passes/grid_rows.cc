@@ -14,11 +14,11 @@ namespace tilec::ir {
 namespace {
 
 using Rows = GridRows;
-using FineUses = std::set<std::pair<OpId, size_t>>;
+using GridUses = std::set<std::pair<OpId, size_t>>;
 
 // min(position + step, bound)
 bool Ends(const Function& fn, ValueId v, ValueId position, ValueId bound, Rows& rows,
-          FineUses& fine) {
+          GridUses& fine) {
   const Op* least = fn.def(v);
   if (!least || least->kind != OpKind::kMin || least->operands[1] != bound) return false;
   const Op* sum = fn.def(least->operands[0]);
@@ -36,7 +36,7 @@ bool Narrowable(const Function& fn, OpId grid, Rows& rows) {
   const ValueId position = fn.blocks[fn.ops[grid].regions[0]].args[rows.dim];
   const ValueId bound = fn.ops[grid].operands[2 * rows.dim + 1];
   const std::vector<OpId> ops = OpsInOrder(fn);
-  FineUses fine;                      // uses of the position, and of where a tile ends
+  GridUses fine;                      // uses of the position, and of where a tile ends
   std::map<ValueId, size_t> written;  // along which dim, by tensor
   for (OpId id : ops) {
     const Op& op = fn.ops[id];
