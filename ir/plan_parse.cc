@@ -119,6 +119,8 @@ class PlanParser {
   Result<> Program() {
     if (line_->words.size() != 2)
       return diags_.Report(kPlanSyntax, line_->span, "this line is not `program HASH`");
+    if (hash_at_.known() || hash_ != 0)
+      return diags_.Report(kPlanSyntax, line_->span, "a second `program`: a plan is of one");
     hash_at_ = line_->words[1].span;
     const std::string_view hex = line_->words[1].text;
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), hash_, 16);
