@@ -155,7 +155,9 @@ class PlanParser {
     return Record<PlannedChange>([&](const PlannedChange& r) { p_.changed.push_back(r); });
   }
   Result<> Ring() {
-    return Record<PlannedRing>([&](const PlannedRing& r) { p_.rings.push_back(r); });
+    TRY_VOID(Record<PlannedRing>([&](const PlannedRing& r) { p_.rings.push_back(r); }));
+    if (p_.rings.back().slots >= 1) return Done();
+    return diags_.Report(kPlanValue, line_->span, "a ring has a slot at least");
   }
   Result<> Site() {
     SiteRecord r;
@@ -168,7 +170,8 @@ class PlanParser {
     return Done();
   }
   Result<> Token() {
-    return Record<OrderToken>([&](const OrderToken& r) { return p_.tokens.try_emplace(r.id, r).second; });
+    return Record<OrderToken>(
+        [&](const OrderToken& r) { return p_.tokens.try_emplace(r.id, r).second; });
   }
   Result<> Pass() {
     return Record<PlannedPass>(

@@ -79,6 +79,9 @@ TEST_F(Edits, ARingOfThreeSlotsHasThree) {
 TEST_F(Edits, ARingThatDoesNotFitIsRefused) {
   Refused(Placed(With(Plan(), "ring ", "slots", "40"), ""), "I282");
 }
+TEST_F(Edits, ARingWithoutSlotsIsRefused) {  // the compiler divided by them
+  for (const char* slots : {"0", "-1"}) Refused(With(Plan(), "ring ", "slots", slots), "I271");
+}
 TEST_F(Edits, AChainNeedsThreeSlots) {
   Refused(Placed(With(Plan(), "ring ", "slots", "2"), ""), "I293");
 }

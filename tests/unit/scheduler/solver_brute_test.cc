@@ -95,8 +95,8 @@ TEST(SolverBruteForce, SolveFindsTheSmallestPeriod) {
   EXPECT_GT(solved, 100);
 }
 
-// Values without registers: three roles of one warpgroup have 16 registers a thread of this machine,
-// and no role has fewer than 24. Exhaustive search once looked at registers of values alone.
+// Values without registers: three roles of one warpgroup have 16 registers a thread of this
+// machine, and no role has fewer than 24. Exhaustive search once looked at those of values alone.
 TEST(SolverBruteForce, TheLeastQuotasOfRolesAreCounted) {
   GraphBuilder b;
   b.graph.machine.registers = 8192;
