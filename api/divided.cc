@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/plan_sections.h"
 #include "api/schedule_names.h"
 #include "compile/diagnostics.h"
 #include "ir/isa.h"
@@ -32,8 +33,10 @@ bool MayBeSeveral(const ir::Function& fn, const PipelineOptions& options) {
 
 namespace {
 
-// A schedule or a plan that somebody wrote is of one program.
-bool Written(const Loaded& loaded) { return loaded.schedule_file >= 0 || loaded.plan_file >= 0; }
+// A schedule that somebody wrote is of one program, and so is a plan of one section.
+bool Written(const Loaded& loaded) {
+  return loaded.schedule_file >= 0 || PlannedLaunches(loaded) == 1;
+}
 
 // What hardly ever runs, behind all tiles.
 std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& options,
@@ -59,6 +62,13 @@ std::optional<Launches> Deferred(const ir::Function& fn, const PipelineOptions& 
   return launches;
 }
 
+// In which order they are launched, each of them is told.
+Launches Numbered(Launches launches) {
+  for (size_t i = 0; i < launches.programs.size(); ++i)
+    launches.programs[i].options.launch = {i, launches.programs.size()};
+  return launches;
+}
+
 }  // namespace
 
 Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
@@ -68,7 +78,7 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
       diags.Report(compile::kNotDeferred, ir::UnlikelyAt(fn), fn.name,
                    "the schedule or plan that is given is of one program");
     else if (std::optional<Launches> both = Deferred(fn, options, diags))
-      return *std::move(both);
+      return Numbered(*std::move(both));
   }
   Launches launches;
   if (GroupsOf(options) > 1) {
@@ -100,7 +110,7 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
       launches.programs.push_back(
           {std::move(divided.whole), of, "launch 2 of 2: parts are put together"});
       launches.tensors = divided.tensors;
-      return launches;
+      return Numbered(std::move(launches));
     }
     diags.Report(compile::kNotSplit, why->at, fn.name, why->why);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/diagnostics.h"
+#include "api/plan_sections.h"
 #include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "api/split.h"
@@ -154,8 +155,11 @@ Result<ir::Function> LowerToWarps(const Loaded& loaded, ir::Function fn,
   request.schedule = options.schedule;
   if (loaded.schedule_file >= 0)
     request.file = {loaded.sources.text(loaded.schedule_file), loaded.schedule_file};
-  if (loaded.plan_file >= 0)
-    request.plan = {loaded.sources.text(loaded.plan_file), loaded.plan_file};
+  std::string plan;
+  if (loaded.plan_file >= 0 && options.launch.of > 0) {
+    TRY(plan, PlanSection(loaded, fn.name, options.launch, diags));
+    request.plan = {plan, loaded.plan_file};
+  }
   request.wants_plan = look && look->plan;
   request.store = options.solutions ? options.solutions : &memory;
   request.first_schedules = options.first_schedules;

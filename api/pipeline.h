@@ -37,6 +37,12 @@ namespace tilec::api {
 Result<> CheckSchedule(const std::string& name, DiagSink& diags);
 bool NamesScheduleFile(const std::string& schedule);
 
+// Which of the launches of a call a program is, from 0. Of none (of = 0) are those that are made
+// to choose between them: no plan is obeyed there.
+struct LaunchNumber {
+  size_t number = 0, of = 1;
+};
+
 struct PipelineOptions {
   std::string target = "h200";  // what was said; `machine` is what it means
   std::string schedule = "solve";
@@ -58,6 +64,7 @@ struct PipelineOptions {
   int64_t split = 1;   // CTAs for each tile (`solve`), where that can be; see Call::split
   int64_t pack = 1;    // instances whose rows are one tile (`solve`); see Call::pack
   Machine machine;     // null: `target` is read when it is needed
+  LaunchNumber launch;  // by which section of a plan file (api/plan_sections.h) it is compiled
   // Values of dims and integer scalars, and what is known of rows then: for predicted times.
   Bindings sizes;
   scheduler::RowStarts row_starts;
@@ -111,8 +118,8 @@ struct Loaded {
 
 // Reads the file that `schedule` names, if it names one.
 Result<> LoadScheduleFile(Loaded& loaded, const std::string& schedule, DiagSink& diags);
-// Reads a plan: the program that it is of is compiled as it says, or refused with the law it
-// breaks.
+// Reads a plan, of each launch one: the program that it is of is compiled as it says, or refused
+// with the law it breaks.
 Result<> LoadPlanFile(Loaded& loaded, const std::string& path, DiagSink& diags);
 
 // PipelineOptions::machine, or what its `target` names.

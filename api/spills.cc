@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/diagnostics.h"
-#include "ir/passes/defer_unlikely.h"
+#include "api/divided.h"
 
 namespace tilec::api {
 
@@ -39,37 +39,46 @@ std::string WhatToMakeSmaller(const frontend::Signature* signature) {
 }  // namespace
 
 void SaySpills(const Loaded& loaded, const std::string& kernel, const ir::RolePressure& fullest,
-               const backend::PtxasReport& report, DiagSink& diags) {
+               const backend::PtxasReport& report, DiagSink& diags, const std::string& launch) {
   if (Clean(report)) return;
   const frontend::Signature* signature = loaded.program->FindSignature(kernel);
   const Span at = signature ? signature->at : Span{};
   const std::string smaller = WhatToMakeSmaller(signature);
+  const auto note = [&](DiagBuilder said) {
+    if (!launch.empty()) said.Note(launch);
+  };
   // Without a quota a thread has what ptxas found for it, less where CTAs share an SM.
   if (Spilled(report) > 0)
-    diags
-        .Report(kSpills, at, kernel, Spilled(report), fullest.role, fullest.kept,
-                fullest.given > 0 ? fullest.given : report.registers)
-        .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers");
+    note(diags
+             .Report(kSpills, at, kernel, Spilled(report), fullest.role, fullest.kept,
+                     fullest.given > 0 ? fullest.given : report.registers)
+             .Help(smaller + " or --ptxas=refine, which gives the solver fewer registers"));
   if (const std::vector<std::string> lines = report.Serialized(); !lines.empty())
-    diags.Report(kSerialized, at, kernel, Cause(lines.front()))
-        .Help(smaller + " or --ptxas=refine, which solves again until nothing is serialized");
+    note(diags.Report(kSerialized, at, kernel, Cause(lines.front()))
+             .Help(smaller + " or --ptxas=refine, which solves again until nothing is serialized"));
 }
 
 void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call& call,
-                     const PipelineOptions& options, const backend::PtxasReport& report,
+                     const PipelineOptions& options, const AssembledLaunch& assembled,
                      DiagSink& diags) {
-  if (Clean(report)) return;
+  if (Clean(assembled.report)) return;
   DiagSink said_before;  // when the image was made
   ir::RolePressure fullest{"main", 0, 0};
+  std::string title;
   const Result<Machine> machine = MachineOf(options, said_before);
-  if (auto tile = MakeTileIr(loaded, kernel, call, nullptr, said_before); machine.ok() && tile.ok())
-    if (const auto warps =
-            LowerToWarps(loaded, ir::Likely(*std::move(tile)), options.For(call), nullptr,
-                         said_before);
-        warps.ok())
-      fullest = ir::FullestRole(*warps, **machine);
+  auto tile = MakeTileIr(loaded, kernel, call, nullptr, said_before);
+  if (machine.ok() && tile.ok())
+    if (auto launches = LaunchesOf(loaded, *std::move(tile), options.For(call), said_before);
+        launches.ok() && assembled.number < launches->programs.size()) {
+      LaunchProgram& program = launches->programs[assembled.number];
+      title = program.title;
+      if (const auto warps = LowerToWarps(loaded, std::move(program.fn), program.options, nullptr,
+                                          said_before);
+          warps.ok())
+        fullest = ir::FullestRole(*warps, **machine);
+    }
   said_before.Clear();
-  SaySpills(loaded, kernel, fullest, report, diags);
+  SaySpills(loaded, kernel, fullest, assembled.report, diags, title);
 }
 
 }  // namespace tilec::api

@@ -148,7 +148,9 @@ std::unique_ptr<TuneMemory::Program> TunePrograms::LowerTo(const TuneMemory::Kno
   *tile = ir::Likely(*std::move(tile));
   Observation look;
   look.lowered = &program->how;
-  auto warps = LowerToWarps(q_.loaded, std::move(*tile), with, &look, quiet);
+  PipelineOptions choosing = with;
+  choosing.launch.of = 0;
+  auto warps = LowerToWarps(q_.loaded, std::move(*tile), choosing, &look, quiet);
   if (!warps.ok()) return nullptr;
   if (split > 1 && warps->launch.cluster != split) return nullptr;  // it was refused
   program->warps = *std::move(warps);

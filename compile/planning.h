@@ -19,6 +19,10 @@ struct Planning {
   ir::ScheduledResources* made = nullptr;  // receives rings and quotas of the program
 };
 
+// How many CTAs an SM is to have room for was changed behind the planners (compile/worth.cc): a
+// line `changed what=ctas-per-sm` of the plan's text, which is obeyed where the plan is.
+void NoteCtasPerSm(int64_t from, int64_t to, std::string* plan);
+
 // Lowers `fn` by roles or by one; `specialized` (may be null without roles) tells whether there are
 // any. Fails with I272 if a plan is given and of another program.
 Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions options,

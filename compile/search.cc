@@ -81,11 +81,13 @@ class Search {
       }
       const Refusal& refusal = *all[i].refusal;
       if (all[i].strategy.shape == Shape::kOnce) last_ = refusal;
+      if (met_plan_ && of_plan_.all().empty()) said.MoveTo(of_plan_);
       const bool at_fault =
           refusal.resource == Resource::kSchedule || refusal.resource == Resource::kPlan;
       if (at_fault || i + 1 == all.size()) {
         if (!at_fault && request_.file) return FileRefused();
-        said.MoveTo(diags_);
+        // Of others it only says that the plan is not theirs.
+        (of_plan_.all().empty() ? said : of_plan_).MoveTo(diags_);
         return DiagSink::Propagate();
       }
     }
@@ -161,12 +163,18 @@ class Search {
   // The line. A step that refuses ends it.
   std::optional<Compiled> Walk(Decision* decision, DiagSink& said) {
     const Strategy& strategy = decision->strategy;
+    met_plan_ = false;
     const auto refuse = [&](std::optional<Refusal> refusal) {
-      // A plan is obeyed or refused in the one strategy that makes the program it is of. (One whose
-      // loop found no schedule makes that of the rule, which comes later.)
+      // A plan is obeyed or refused in a strategy that makes the program it is of. (One whose loop
+      // found no schedule makes that of the rule, which comes later; and one that guards masks
+      // where there are none to guard makes the same program as the last, which may have fewer
+      // registers left.)
       const bool unscheduled =
           refusal && refusal->stage == Stage::kWorth && refusal->resource == Resource::kForm;
-      if (refusal && line_.met_plan() && !unscheduled) refusal->resource = Resource::kPlan;
+      const bool leaves_fewer = refusal && (refusal->resource == Resource::kRegisters ||
+                                            refusal->resource == Resource::kRegistersOfProducts);
+      if (refusal && met_plan_ && !unscheduled && !leaves_fewer)
+        refusal->resource = Resource::kPlan;
       decision->refusal = std::move(refusal);
       return decision->refusal.has_value();
     };
@@ -179,6 +187,7 @@ class Search {
     const ir::Function& from = schedule ? schedule->fn : **shaped.product;
     if (line_.stopped()) return Stopped(from);
     Step<Lowered> lowered = LowerOrReread(strategy, from, schedule, said);
+    met_plan_ = line_.met_plan();
     if (refuse(lowered.refusal)) return std::nullopt;
     if (line_.stopped()) return Stopped(lowered.product->fn);
     if (refuse(line_.Worth(strategy, *lowered.product, schedule, said))) return std::nullopt;
@@ -334,6 +343,8 @@ class Search {
   bool fetches_ = false;  // has it atomics that give back?
   int64_t lacking_ = 0;   // registers that the assembler wants and the solver does not know of
   std::optional<Refusal> last_;  // of one tile per CTA
+  bool met_plan_ = false;        // the plan is of the program that was tried last
+  DiagSink of_plan_;             // what was said where it was, and refused
 };
 
 }  // namespace

@@ -76,7 +76,9 @@ void Line::MakeRoom(const Strategy& strategy, Lowered* lowered, DiagSink& said) 
     why = fmt::format("as solved it keeps {} registers of tiles alive, its threads have {}", kept,
                       given);
   if (why.empty()) return;
-  ctas = (ctas + solved.ctas_per_sm) / 2;
+  const int64_t found = ctas;
+  ctas = (found + solved.ctas_per_sm) / 2;
+  NoteCtasPerSm(found, ctas, &other.product->plan);
   unsaid.MoveTo(said);
   *lowered = *std::move(other.product);
   lowered->own_order = std::move(why);

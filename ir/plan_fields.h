@@ -8,6 +8,11 @@
 
 namespace tilec::ir {
 
+// Cycles and iterations, which nothing multiplies: a tile of long loops takes millions.
+struct PlanCount {
+  int64_t& value;
+};
+
 // Records that hang on an op or a role carry it as a field; in the plan it is the key of a map.
 struct PlanHeader {
   int warps = 4, compute_roles = 1, warpgroups = 1;
@@ -237,10 +242,11 @@ void Fields(IO& io, LoopRecord& r) {
 }
 template <class IO>
 void Fields(IO& io, PlannedNest& r) {
+  PlanCount period{r.period}, alone{r.alone}, iterations{r.iterations};
   io("loop", r.loop);
-  io("period", r.period);
-  io("alone", r.alone);
-  io("iterations", r.iterations);
+  io("period", period);
+  io("alone", alone);
+  io("iterations", iterations);
   io("rings", r.rings);
 }
 template <class IO>

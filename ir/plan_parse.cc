@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
+#include <utility>
 
 #include "ir/diagnostics.h"
 #include "ir/lower/derive_plan.h"
@@ -77,11 +79,18 @@ class PlanParser {
     return fmt::format("expected `name=value`, found `{}`", word);
   }
 
+  // `keep`, of records of which a thing has one, says whether this is the first.
   template <typename R, typename Keep>
   Result<> Record(const Keep& keep) {
     R record{};
     TRY_VOID(Read(record));
-    keep(record);
+    if constexpr (std::is_same_v<decltype(keep(record)), bool>) {
+      if (!keep(record))
+        return diags_.Report(kPlanSyntax, line_->span,
+                             fmt::format("a second `{}` of the same", line_->words[0].text));
+    } else {
+      keep(record);
+    }
     return Done();
   }
 
@@ -119,6 +128,8 @@ class PlanParser {
   Result<> Program() {
     if (line_->words.size() != 2)
       return diags_.Report(kPlanSyntax, line_->span, "this line is not `program HASH`");
+    if (hash_at_.known() || hash_ != 0)
+      return diags_.Report(kPlanSyntax, line_->span, "a second `program`: a plan is of one");
     hash_at_ = line_->words[1].span;
     const std::string_view hex = line_->words[1].text;
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), hash_, 16);
@@ -134,6 +145,7 @@ class PlanParser {
       p_.early_loads = r.early_loads, p_.slice_epilogues = r.slice_epilogues;
       p_.joined_rings = r.joined_rings;
       p_.copy_barrier = r.copy_barrier, p_.pair = r.pair;
+      return !std::exchange(cta_, true);
     });
   }
   Result<> Role() {
@@ -143,7 +155,9 @@ class PlanParser {
     return Record<PlannedChange>([&](const PlannedChange& r) { p_.changed.push_back(r); });
   }
   Result<> Ring() {
-    return Record<PlannedRing>([&](const PlannedRing& r) { p_.rings.push_back(r); });
+    TRY_VOID(Record<PlannedRing>([&](const PlannedRing& r) { p_.rings.push_back(r); }));
+    if (p_.rings.back().slots >= 1) return Done();
+    return diags_.Report(kPlanValue, line_->span, "a ring has a slot at least");
   }
   Result<> Site() {
     SiteRecord r;
@@ -156,13 +170,16 @@ class PlanParser {
     return Done();
   }
   Result<> Token() {
-    return Record<OrderToken>([&](const OrderToken& r) { p_.tokens[r.id] = r; });
+    return Record<OrderToken>(
+        [&](const OrderToken& r) { return p_.tokens.try_emplace(r.id, r).second; });
   }
   Result<> Pass() {
-    return Record<PlannedPass>([&](const PlannedPass& r) { p_.passes[r.token] = r; });
+    return Record<PlannedPass>(
+        [&](const PlannedPass& r) { return p_.passes.try_emplace(r.token, r).second; });
   }
   Result<> Exchange() {
-    return Record<PlannedExchange>([&](const PlannedExchange& r) { p_.exchanges[r.op] = r; });
+    return Record<PlannedExchange>(
+        [&](const PlannedExchange& r) { return p_.exchanges.try_emplace(r.op, r).second; });
   }
   Result<> Operands() {
     return Record<OperandRing>([&](const OperandRing& r) { p_.operand_rings.push_back(r); });
@@ -179,35 +196,40 @@ class PlanParser {
   }
   Result<> Load() {
     return Record<LoadRecord>([&](const LoadRecord& r) {
-      p_.tiles.loads[r.op] = r.load;
       if (r.buffer) p_.load_buffers[r.op] = *r.buffer;
       if (r.multicast) p_.multicast.insert(r.op);
+      return p_.tiles.loads.try_emplace(r.op, r.load).second;
     });
   }
   Result<> Store() {
     return Record<StoreRecord>([&](const StoreRecord& r) {
-      p_.tiles.stores[r.op] = r.store;
       if (r.buffer) p_.store_buffers[r.op] = *r.buffer;
       p_.epilogues[r.op] = r.epilogue;
+      return p_.tiles.stores.try_emplace(r.op, r.store).second;
     });
   }
   Result<> LayoutLine() {
     return Record<LayoutRecord>([&](const LayoutRecord& r) {
-      for (ValueId v : r.of) p_.tiles.layouts[v] = r.layout;
+      bool first = true;
+      for (ValueId v : r.of) first = p_.tiles.layouts.try_emplace(v, r.layout).second && first;
+      return first;
     });
   }
   Result<> Product() {
-    return Record<DotRecord>([&](const DotRecord& r) { p_.tiles.dots[r.op] = r.dot; });
+    return Record<DotRecord>(
+        [&](const DotRecord& r) { return p_.tiles.dots.try_emplace(r.op, r.dot).second; });
   }
   Result<> Operand() {
     return Record<OperandRecord>([&](const OperandRecord& r) {
       DotPlan& dot = p_.tiles.dots[r.op];
       (r.left ? dot.a : dot.b) = r.operand;
+      return operands_.emplace(r.op, r.left).second;
     });
   }
   Result<> Loop() {
     return Record<LoopRecord>([&](const LoopRecord& r) {
       p_.loops[{r.role, r.loop}].before_wait = r.before_wait;
+      return walked_.emplace(r.role, r.loop).second;
     });
   }
   Result<> NestLine() {
@@ -219,17 +241,18 @@ class PlanParser {
     });
   }
   Result<> GoesOn() {
-    return Record<GoesOnRecord>([&](const GoesOnRecord& r) { p_.goes_on.insert({r.role, r.op}); });
+    return Record<GoesOnRecord>(
+        [&](const GoesOnRecord& r) { return p_.goes_on.insert({r.role, r.op}).second; });
   }
   Result<> Await() {
-    return Record<SlotRecord>([&](const SlotRecord& r) { p_.awaits[{r.role, r.op}] = r.rings; });
+    return Record<SlotRecord>([&](const SlotRecord& r) {
+      return p_.awaits.try_emplace({r.role, r.op}, r.rings).second;
+    });
   }
   Result<> Release() {
     return Record<SlotRecord>([&](const SlotRecord& r) {
-      if (r.arm.valid())
-        p_.arm_releases[{r.role, r.arm}] = r.rings;
-      else
-        p_.releases[{r.role, r.op}] = r.rings;
+      return r.arm.valid() ? p_.arm_releases.try_emplace({r.role, r.arm}, r.rings).second
+                           : p_.releases.try_emplace({r.role, r.op}, r.rings).second;
     });
   }
 
@@ -241,6 +264,9 @@ class PlanParser {
   const TextLine* line_ = nullptr;
   uint64_t hash_ = 0;
   Span hash_at_;
+  bool cta_ = false;                            // it was read
+  std::set<std::pair<OpId, bool>> operands_;    // that were
+  std::set<std::pair<int, OpId>> walked_;       // loops, by role
   ProgramPlan p_;
 };
 

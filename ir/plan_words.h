@@ -42,8 +42,10 @@ inline constexpr std::pair<const char*, OperandPlan::How> kRouteWords[] = {
 inline constexpr std::pair<const char*, WgSplit> kSplitWords[] = {
     {"m", WgSplit::kM}, {"n", WgSplit::kN}, {"none", WgSplit::kNone}};
 
-// No number of a plan is as large: products of a few of them fit 64 bits.
+// No number of a plan is as large: products of a few of them fit 64 bits. Counts that nothing
+// multiplies may be.
 inline constexpr int64_t kMostNumber = int64_t{1} << 20;
+inline constexpr int64_t kMostCount = int64_t{1} << 60;
 inline constexpr int64_t kForeverWord = INT64_MAX;
 
 inline std::vector<std::string_view> Cut(std::string_view text, char at) {
@@ -68,6 +70,7 @@ class PlanWords {
 
   std::string Of(int64_t v) const { return v == kForeverWord ? "forever" : std::to_string(v); }
   std::string Of(int v) const { return std::to_string(v); }
+  std::string Of(const PlanCount& v) const { return std::to_string(v.value); }
   std::string Of(size_t v) const { return std::to_string(v); }
   std::string Of(bool v) const { return v ? "yes" : "no"; }
   std::string Of(const std::string& v) const { return v; }
@@ -109,6 +112,12 @@ class PlanWords {
     if (!number || (*number != kForeverWord && (*number <= -kMostNumber || *number >= kMostNumber)))
       return false;
     v = *number;
+    return true;
+  }
+  bool To(std::string_view w, PlanCount& v) const {
+    const auto number = ParseInteger(w);
+    if (!number || *number <= -kMostCount || *number >= kMostCount) return false;
+    v.value = *number;
     return true;
   }
   bool To(std::string_view w, int& v) const {

@@ -81,8 +81,10 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
   for (size_t i = 0; i < refined.before.size(); ++i)
     PrintReport(refined.image.before[i].entry, refined.before[i]);
   PrintReport(p.kernel, refined.report);
-  api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), refined.report,
-                       diags);
+  for (size_t i = 0; i <= refined.before.size(); ++i)
+    api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(),
+                         {i < refined.before.size() ? refined.before[i] : refined.report, i},
+                         diags);
   const std::string pin = o.pin.empty() ? p.kernel + ".sched" : o.pin;
   std::string why;
   if (!refined.schedule.empty()) {
@@ -102,8 +104,7 @@ Result<std::string> BuildRefined(Session& session, const Prepared& p) {
 }
 
 // One program of a call, in the form that is asked for.
-Result<std::string> Emit(Session& session, const Prepared& p, ir::Function tile,
-                         const api::PipelineOptions& options) {
+Result<std::string> Emit(Session& session, const Prepared& p, api::LaunchProgram launch) {
   const Options& o = session.options();
   DiagSink& diags = session.diags();
   api::Observation& look = session.look();
@@ -111,7 +112,7 @@ Result<std::string> Emit(Session& session, const Prepared& p, ir::Function tile,
   if (o.emit == "llvm") look.llvm_ir = &llvm;
   if (o.emit == "plan") look.plan = &plan;
   const Result<ir::Function> lowered =
-      api::LowerToWarps(session.loaded(), std::move(tile), options, &look, diags);
+      api::LowerToWarps(session.loaded(), std::move(launch.fn), launch.options, &look, diags);
   look.plan = nullptr;
   TRY(const ir::Function fn, lowered);
   if (o.emit == "plan" && !look.stopped) return plan;
@@ -129,7 +130,8 @@ Result<std::string> Emit(Session& session, const Prepared& p, ir::Function tile,
         backend::Assemble(image.ptx, image.target, ptxas, diags));
     PrintReport(image.entry, report);
     TRY(const api::Machine machine, session.Machine());
-    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags);
+    api::SaySpills(session.loaded(), p.kernel, ir::FullestRole(fn, *machine), report, diags,
+                   launch.title);
     SayWhatIsReused(session, p, image, report, ptxas);
     if (o.emit == "cubin") return report.cubin;
   }
@@ -169,7 +171,8 @@ Result<std::string> Build(Session& session) {
   if (launches.several() && o.emit == "cubin") return NoCubin(diags, p.kernel);
   std::vector<std::string> texts;
   for (api::LaunchProgram& program : launches.programs) {
-    TRY(std::string text, Emit(session, p, std::move(program.fn), program.options));
+    TRY(std::string text,
+        Emit(session, p, {std::move(program.fn), program.options, program.title}));
     texts.push_back(std::move(text));
   }
   return api::BehindTitles(launches, texts, CommentOf(o.emit));

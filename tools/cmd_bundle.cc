@@ -93,17 +93,19 @@ Result<> Keep(Session& session, const Prepared& p, Making& making, backend::Kern
           .Place("command line")
           .Help("a constant of floating point has one value in a bundle");
   if (!making.ptxas.empty()) {
-    const auto assemble = [&](const backend::KernelImage& launch) -> Result<std::string> {
+    const auto assemble = [&](const backend::KernelImage& launch,
+                              size_t number) -> Result<std::string> {
       TRY(backend::PtxasReport report,
           backend::Assemble(launch.ptx, launch.target, making.ptxas, diags));
-      api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), report, diags);
+      api::SaySpillsOfCall(session.loaded(), p.kernel, p.call, session.pipeline(), {report, number},
+                           diags);
       return std::move(report.cubin);
     };
     for (const backend::KernelImage& before : build.image.before) {
-      TRY(std::string code, assemble(before));
+      TRY(std::string code, assemble(before, build.cubins_before.size()));
       build.cubins_before.push_back(std::move(code));
     }
-    TRY(build.cubin, assemble(build.image));
+    TRY(build.cubin, assemble(build.image, build.image.before.size()));
   }
   making.bundle.builds.push_back(std::move(build));
   return Done();

@@ -231,7 +231,10 @@ Result<> KernelRun::OnDevice() {
   }
   if (!image.ok()) return DiagSink::Propagate();
   api::ShowPaths(session_.loaded(), &*image);
-  if (request_.rewrite) image->ptx = request_.rewrite(image->ptx);
+  if (request_.rewrite) {
+    for (backend::KernelImage& launch : image->before) launch.ptx = request_.rewrite(launch.ptx);
+    image->ptx = request_.rewrite(image->ptx);
+  }
   TRY(auto kernel, runtime::LoadedKernel::Load(device, std::move(*image), diags));
   result_.compiled = true;
   result_.compile_ms = Since(start);

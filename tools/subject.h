@@ -39,7 +39,8 @@ class Subject {
     runtime::LaunchStats stats;
   };
   virtual Result<Outcome> Run(runtime::Device& device) = 0;
-  // From now on the PTX that is run is what this makes of it; for tests of the checks.
+  // From now on the PTX that is run is what this makes of it, of several launches the text of each
+  // in their order; for tests of the checks.
   void Rewrite(std::function<std::string(const std::string&)> rewrite) {
     rewrite_ = std::move(rewrite);
   }

@@ -94,7 +94,7 @@ Result1 Corpus::Try(const Mutant& mutant) {
   for (const Plan& plan : kPlans)
     for (Launched& launch : launches_) {
       if (r.rightly || r.refused || KnownUnreached(mutant, launch.lines)) continue;
-      launch.subject->Rewrite([&](const std::string&) { return text; });
+      RunAs(*launch.subject, text);
       TryOnce(mutant, plan, launch, &r);
     }
   // A wait that is not tried again is seen where it fails, and a warp that does not meet where a
@@ -104,12 +104,17 @@ Result1 Corpus::Try(const Mutant& mutant) {
   for (uint64_t seed = kOften; chance && seed < 2 * kOften; ++seed)
     for (Launched& launch : launches_) {
       if (r.caught || r.by_value || r.refused || KnownUnreached(mutant, launch.lines)) continue;
-      launch.subject->Rewrite([&](const std::string&) { return text; });
+      RunAs(*launch.subject, text);
       TryOnce(mutant, {runtime::Policy::kProducerFirst, runtime::Landing::kLate, seed, true},
               launch, &r);
     }
   if (!r.caught && !r.by_value && !r.refused) r.reached = Reached(mutant);
   return r;
+}
+
+// Of several launches the others stay as they are.
+void Corpus::RunAs(Subject& subject, const std::string& text) const {
+  subject.Rewrite([this, text](const std::string& of) { return of == ptx_ ? text : of; });
 }
 
 // Judged instructions are seen to be executed; of others a trap tells.
@@ -144,7 +149,11 @@ bool Corpus::Add(const std::string& words) {
     launch.subject = std::move(*subject);
   }
   std::string ptx;
-  launch.subject->Rewrite([&](const std::string& text) { return ptx = text; });
+  size_t number = 0;
+  launch.subject->Rewrite([&](const std::string& text) {
+    if (source_.launch == 0 || ++number == source_.launch) ptx = text;
+    return text;
+  });
   auto report = std::make_shared<judge::Report>();
   const auto trace = std::make_shared<judge::Trace>();
   report->SetTrace(trace);
@@ -206,7 +215,7 @@ void Corpus::TryOnce(const Mutant& mutant, const Plan& plan, const Launched& lau
 bool Corpus::Reached(const Mutant& mutant) {
   const std::string text = Apply(ptx_, TrapBefore(mutant));
   for (Launched& launch : launches_) {
-    launch.subject->Rewrite([&](const std::string&) { return text; });
+    RunAs(*launch.subject, text);
     for (const Plan& plan : kPlans)
       if (!Run(*launch.subject, plan, std::make_shared<judge::Report>())) return true;
   }
@@ -221,7 +230,7 @@ int Corpus::BarrierOf(const Mutant& mutant) {
   const std::string text = Apply(ptx_, *twice);
   Subject& subject = *launches_[0].subject;
   const auto outer = subject.rewrite();
-  subject.Rewrite([&](const std::string&) { return text; });
+  RunAs(subject, text);
   auto report = std::make_shared<judge::Report>();
   Run(subject, kPlans[0], report);
   subject.Rewrite(outer);

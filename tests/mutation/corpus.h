@@ -29,6 +29,7 @@ struct Source {
   bool on_demand = false;   // with `of` alone: its equivalent mutants are not listed yet
   const char* target = "";  // of the compiler; "": its own default
   bool errors_only = false;
+  size_t launch = 0;  // of a kernel of two launches: 0 the last, else that one from the first, 1
 };
 
 struct Result1 {
@@ -62,6 +63,7 @@ class Corpus {
   Result1 Try(const Mutant& mutant);
 
  private:
+  void RunAs(Subject& subject, const std::string& text) const;
   static constexpr int kNotAsked = -2;
   static constexpr uint64_t kOften = 24;  // more orders
   struct Launched {

@@ -30,6 +30,7 @@
 namespace {
 
 constexpr char kTwoSms[] = "tests/mutation/b200_two_sms.toml";
+constexpr char kTwoSmsOfH200[] = "tests/mutation/h200_two_sms.toml";
 constexpr Source kSources[] = {
     {"nvcc gemm", "tests/ptx/gemm.ptx", "tests/ptx/gemm.toml", ""},
     {"nvcc attention", "tests/ptx/attention.ptx", "tests/ptx/attention.toml", ""},
@@ -94,6 +95,30 @@ constexpr Source kSources[] = {
     {"pair scaled", "tests/ptx/pair_scaled.ptx", "tests/ptx/pair_scaled.toml", "", true},
     {"threads only", "tests/ptx/threads_only.ptx", "tests/ptx/threads_only.toml", "", true},
     {"cluster copies", "tests/ptx/cluster_copies.ptx", "tests/ptx/cluster_copies.toml", "", true},
+    // Two launches: marks are written by the first and read by the second, with tiles that have
+    // them and without; products of one reference a row, and those that are made again.
+    {"one reference", "std/attention.tile:attention",
+     "B=1 H=3 G=1 S=500 L=600 D=128 scale=0.088 ONCE=1 | "
+     "B=1 H=2 G=1 S=500 L=330 D=128 scale=9.0 ONCE=1",
+     "solve", true, kTwoSmsOfH200, false, 1},
+    {"made again", "std/attention.tile:attention",
+     "B=1 H=3 G=1 S=500 L=600 D=128 scale=0.088 ONCE=1 | "
+     "B=1 H=2 G=1 S=500 L=600 D=128 scale=9.0 ONCE=1",
+     "solve", true, kTwoSmsOfH200, false, 2},
+    {"unlikely rows", "tests/exec/unlikely.tile:small_softmax", "B=2 M=19 N=100", "solve", true, "",
+     false, 1},
+    {"unlikely rows again", "tests/exec/unlikely.tile:small_softmax", "B=2 M=19 N=100", "solve",
+     true, "", false, 2},
+    {"unlikely product", "tests/exec/unlikely.tile:halved", "M=700 N=50 K=1400", "solve", true,
+     kTwoSmsOfH200, false, 1},
+    // Parts of a tile by CTAs that are no cluster, and their sum.
+    {"parts", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64", "solve:split=4:apart",
+     true, "", false, 1},
+    {"parts together", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64",
+     "solve:split=4:apart", true, "", false, 2},
+    {"row in pieces", "std/softmax.tile:softmax_bf16", "R=2 C=10007 SHARES=8", "solve", true},
+    {"block sparse", "std/models/sparse.tile:block_sparse", "M=40 K=256 J=5 E=4 N=192 BM=64",
+     "solve", true},
     // More tiles than CTAs: they stay.
     {"gemm that stays", "std/matmul.tile:gemm", "M=704 N=216 K=520 BM=64 BN=16 BK=64",
      "solve:persistent"},

@@ -79,6 +79,9 @@ TEST_F(Edits, ARingOfThreeSlotsHasThree) {
 TEST_F(Edits, ARingThatDoesNotFitIsRefused) {
   Refused(Placed(With(Plan(), "ring ", "slots", "40"), ""), "I282");
 }
+TEST_F(Edits, ARingWithoutSlotsIsRefused) {  // the compiler divided by them
+  for (const char* slots : {"0", "-1"}) Refused(With(Plan(), "ring ", "slots", slots), "I271");
+}
 TEST_F(Edits, AChainNeedsThreeSlots) {
   Refused(Placed(With(Plan(), "ring ", "slots", "2"), ""), "I293");
 }
@@ -156,6 +159,23 @@ TEST_F(Edits, WhatTheFunctionGivesStays) {
   Refused(WithWord(Plan(), "cta ", "warps=12"), "I270");
   Refused(WithWord(Plan(), "await ", "role=7"), "I280");
   Refused(With(Plan(), "await ", "rings", "99"), "I283");
+}
+// Which of two lines is meant nobody knows; the last one was.
+TEST_F(Edits, ASecondLineOfTheSameIsRefused) {
+  for (const char* line : {"cta ", "load ", "store ", "layout ", "product ", "operand ", "loop ",
+                           "await ", "release ", "operands "}) {
+    size_t end = 0;
+    const std::string& plan = Plan();
+    if (plan.find(std::string("\n") + line) == std::string::npos) continue;
+    const size_t begin = LineOf(plan, line, &end);
+    std::string twice = plan;
+    const CompiledPlan made = By(twice.insert(end + 1, plan.substr(begin, end + 1 - begin)));
+    EXPECT_FALSE(made.ok) << line;
+  }
+  size_t end = 0;
+  const size_t begin = LineOf(Plan(), "await ", &end);
+  std::string twice = Plan();
+  Refused(twice.insert(end + 1, Plan().substr(begin, end + 1 - begin)), "I270");
 }
 TEST_F(Edits, AProductInFlightMayBeAwaitedInItsIteration) {
   const CompiledPlan made = By(Without(Plan(), "  chain "));

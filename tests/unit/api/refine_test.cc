@@ -30,6 +30,19 @@ kernel chain(A: bf16[M, 128], B: bf16[K, 128], C: out f32[M, 128]) {
 }
 )";
 
+// Two launches where CTAs share a tile's iterations.
+constexpr const char* kProduct = R"(
+kernel product(A: bf16[M, K], B: bf16[N, K], C: out f32[M, N]) {
+  parallel m in tiles(M, 64), n in tiles(N, 64) {
+    var sum: f32[64, 64] = 0
+    for k in tiles(K, 64) {
+      sum += A[m, k] @ B[n, k].T
+    }
+    C[m, n] = sum
+  }
+}
+)";
+
 constexpr const char* kClean =
     "ptxas info    : Used 168 registers, used 2 barriers\n"
     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
@@ -166,21 +179,31 @@ TEST_F(RefineTest, SerializedProductsGetAnotherSchedule) {
   EXPECT_TRUE(refined.report.pipeline.empty());
 }
 
+// What is said of a launch is of its own program: of two, the parts have roles and their sum none.
+TEST_F(RefineTest, SpillsAreSaidOfTheLaunchThatHasThem) {
+  api::Loaded loaded;
+  LoadText(loaded, kProduct);
+  api::Call call = AlignedCall();
+  call.split = 16;
+  backend::PtxasReport report;
+  backend::ParsePtxasLog(kSpills, &report);
+  const char* const roles[] = {"role `compute`", "role `main`"};
+  const char* const titles[] = {"launch 1 of 2: ", "launch 2 of 2: "};
+  for (const size_t launch : {0, 1}) {
+    DiagSink diags;
+    api::SaySpillsOfCall(loaded, "product", call, {}, {report, launch}, diags);
+    const std::string said = RenderAll(diags, loaded.sources);
+    EXPECT_NE(said.find(roles[launch]), std::string::npos) << said;
+    EXPECT_NE(said.find(titles[launch]), std::string::npos) << said;
+    EXPECT_EQ(said.find("keeps 0 registers"), std::string::npos) << said;
+  }
+}
+
 // The assembler is asked of both launches, and what the first one spills counts.
 TEST_F(RefineTest, TwoLaunchesAreBothLookedAt) {
   Answers({kClean, kSpills});
   api::Loaded loaded;
-  LoadText(loaded, R"(
-kernel product(A: bf16[M, K], B: bf16[N, K], C: out f32[M, N]) {
-  parallel m in tiles(M, 64), n in tiles(N, 64) {
-    var sum: f32[64, 64] = 0
-    for k in tiles(K, 64) {
-      sum += A[m, k] @ B[n, k].T
-    }
-    C[m, n] = sum
-  }
-}
-)");
+  LoadText(loaded, kProduct);
   api::Call call = AlignedCall();
   call.split = 16;
   const Result<api::Refined> refined =

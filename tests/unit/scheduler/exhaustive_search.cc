@@ -24,6 +24,9 @@ Exhaustive::Exhaustive(const Graph& graph, int64_t ii)
   role_.assign(n_, 0);
   for (const GraphOp& op : g_.ops)
     memory_ = memory_ || op.regs > 0 || op.smem_bytes > 0 || op.tmem_columns > 0;
+  // A role has 24 registers a thread whatever it keeps.
+  const int64_t groups = CeilDiv(g_.machine.max_warps, 4);
+  memory_ = memory_ || (groups > 0 && g_.machine.registers / (128 * groups) < 24);
 }
 
 // Nothing: more placements would have to be looked at than that.

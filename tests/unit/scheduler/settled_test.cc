@@ -27,7 +27,7 @@ constexpr int64_t kMostPlacements = 200'000;
 TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
   int found = 0, refuted = 0, open = 0, left = 0;
   for (uint64_t seed = 0; seed < 24 && !HasFailure(); ++seed) {
-    const Graph graph = RandomGraph(seed, 5, seed % 2 == 0);
+    const Graph graph = RandomGraph(seed + SeedShift(), 5, seed % 2 == 0);
     const Search search(graph, {});
     for (int64_t ii = 1; ii <= 10; ++ii) {
       const std::optional<bool> searched = ExhaustivelyFeasible(graph, ii, kMostPlacements);
@@ -59,7 +59,7 @@ TEST(Settled, PeriodsAreThoseOfExhaustiveSearch) {
 TEST(Settled, NothingIsBetterThanTheBest) {
   int reached = 0, refuted = 0;
   for (uint64_t seed = 0; seed < 40 && !HasFailure(); ++seed) {
-    const Graph graph = RandomGraph(seed, 4, seed % 2 == 0);
+    const Graph graph = RandomGraph(seed + SeedShift(), 4, seed % 2 == 0);
     int64_t ii = 1;
     while (ii <= 10 && !ExhaustivelyFeasible(graph, ii)) ++ii;
     const std::optional<Objective> best = ExhaustiveObjective(graph, ii);

@@ -8,6 +8,7 @@
 #include "scheduler/check.h"
 #include "scheduler/scheduler.h"
 #include "tests/unit/scheduler/exhaustive.h"
+#include "tests/unit/scheduler/test_graphs.h"
 
 namespace tilec::scheduler {
 namespace {
@@ -92,6 +93,20 @@ TEST(SolverBruteForce, SolveFindsTheSmallestPeriod) {
     ++solved;
   }
   EXPECT_GT(solved, 100);
+}
+
+// Values without registers: three roles of one warpgroup have 16 registers a thread of this
+// machine, and no role has fewer than 24. Exhaustive search once looked at those of values alone.
+TEST(SolverBruteForce, TheLeastQuotasOfRolesAreCounted) {
+  GraphBuilder b;
+  b.graph.machine.registers = 8192;
+  b.graph.machine.max_warps = 16;
+  for (const char* name : {"v0", "v1", "v2"}) b.Op(name, 2, 2);
+  EXPECT_FALSE(ExhaustivelyFeasible(b.graph, 3));
+  EXPECT_EQ(FeasibleAt(b.graph, 3, {}).kind, Feasibility::Kind::kInfeasible);
+  b.graph.machine.registers = 9216;
+  EXPECT_TRUE(ExhaustivelyFeasible(b.graph, 3));
+  EXPECT_EQ(FeasibleAt(b.graph, 3, {}).kind, Feasibility::Kind::kFeasible);
 }
 
 // Feasible at II, feasible at II + 1: what one refutation rests on (docs/scheduler.md).

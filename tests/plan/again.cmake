@@ -1,0 +1,22 @@
+# A plan as `tilec build` prints it, which read back gives itself and the same PTX:
+# cmake -DTILEC=… -DCALL="FILE:KERNEL NAME=VALUE…" -DNAME=… -P again.cmake
+separate_arguments(words UNIX_COMMAND "${CALL}")
+function(build out)
+  execute_process(COMMAND ${TILEC} build ${words} --ptxas=off ${ARGN}
+    OUTPUT_VARIABLE text ERROR_VARIABLE said RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "tilec build ${CALL} ${ARGN}: ${said}")
+  endif()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+build(plan --emit=plan)
+file(WRITE ${NAME}.plan "${plan}")
+build(again --emit=plan --plan=${NAME}.plan)
+build(ptx --emit=ptx)
+build(by_plan --emit=ptx --plan=${NAME}.plan)
+if(NOT plan STREQUAL again)
+  message(FATAL_ERROR "another plan than ${NAME}.plan:\n${again}")
+endif()
+if(NOT ptx STREQUAL by_plan)
+  message(FATAL_ERROR "another program by ${NAME}.plan")
+endif()
