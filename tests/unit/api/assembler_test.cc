@@ -93,6 +93,24 @@ TEST_F(AssemblerTest, CodeIsMadeOnceAndKept) {
   EXPECT_EQ(Asked().size(), 2u);
 }
 
+// Two handles of a kernel, or two classes of sizes, may have one program.
+TEST_F(AssemblerTest, ATextIsAssembledOnce) {
+  CompilerOptions options;
+  options.disk_cache = false;
+  options.tune = "default";
+  options.ptxas = Making("good");
+  auto compiler = Compiler::Create(options);
+  ASSERT_TRUE(compiler.ok()) << compiler.status().text();
+  const uint64_t before = OfMachineCode();
+  for (int handle = 0; handle < 2; ++handle) {
+    auto kernel = compiler->CompileText(kSource, "twice.tile", "twice");
+    ASSERT_TRUE(kernel.ok()) << kernel.status().text();
+    EXPECT_TRUE(kernel->Launch(*device_, Of(112)).ok());
+  }
+  EXPECT_EQ(Asked().size(), 1u);
+  EXPECT_EQ(OfMachineCode() - before, 2u);
+}
+
 // Its pages are large ones, unless the host has said how allocators go about them.
 TEST_F(AssemblerTest, ItTakesLargePages) {
   const auto heard = [&](const char* said) {
