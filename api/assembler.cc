@@ -52,21 +52,34 @@ MachineCode Assembler::CodeOf(const backend::KernelImage& image, const runtime::
   return code;
 }
 
+std::optional<std::string> Assembler::Made(const std::string& key) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = made_.find(key);
+  return at == made_.end() ? std::nullopt : std::optional(at->second);
+}
+
+void Assembler::Keep(const std::string& key, const std::string& cubin) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (made_bytes_ + cubin.size() > kMostBytes) made_.clear(), made_bytes_ = 0;
+  if (made_.emplace(key, cubin).second) made_bytes_ += cubin.size();
+}
+
 std::string Assembler::Assemble(const backend::KernelImage& launch, const std::string& isa,
                                 const runtime::KernelCache* cache, std::string* failed,
                                 DiagSink& diags) {
   if (stopped_) return "";
-  std::string key;
-  if (cache != nullptr) {
-    key = runtime::CacheKey().Add("cubin", launch.ptx).Add("for", isa).Add("by", stamp_).Hex();
+  const std::string key =
+      runtime::CacheKey().Add("cubin", launch.ptx).Add("for", isa).Add("by", stamp_).Hex();
+  if (auto made = Made(key)) return *std::move(made);
+  if (cache != nullptr)
     if (auto kept = cache->Get(key, diags)) return *std::move(kept);
-  }
   DiagSink quiet;  // the driver says what is wrong with the text, if something is
   auto report = backend::Assemble(launch.ptx, isa, ptxas_, quiet);
   if (!report.ok()) {
     *failed = quiet.all().empty() ? "it failed" : quiet.all()[0].message;
     return "";
   }
+  Keep(key, report->cubin);
   if (cache != nullptr)
     cache->Put(key, fmt::format("{} {} code", launch.name, isa), report->cubin, diags);
   return std::move(report->cubin);

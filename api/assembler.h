@@ -9,6 +9,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +51,15 @@ class Assembler {
   std::string ptxas_;  // "": there is none
   std::string stamp_;  // of that file: another version's code is not taken for its own
   std::atomic<bool> stopped_{false};
+
+  // What was made, by its text: classes of sizes whose choices differ may have one program, and so
+  // may two handles of a kernel.
+  std::optional<std::string> Made(const std::string& key);
+  void Keep(const std::string& key, const std::string& cubin);
+  static constexpr size_t kMostBytes = size_t{32} << 20;
+  std::mutex mutex_;  // of what follows
+  std::map<std::string, std::string> made_;
+  size_t made_bytes_ = 0;
 };
 
 }  // namespace tilec::api

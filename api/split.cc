@@ -11,6 +11,7 @@
 #include "ir/lower/pressure.h"
 #include "ir/lower/slides.h"
 #include "ir/passes/defer_unlikely.h"
+#include "ir/verify.h"
 
 namespace tilec::api {
 
@@ -23,15 +24,29 @@ Bindings NamesOf(const Call& call) {
   return names;
 }
 
-Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
-                      DiagSink& diags) {
-  const auto run = [&](ir::Function f, const std::vector<ir::PassStep>& steps) {
-    return RunSteps(loaded, std::move(f), steps, options, nullptr, diags);
-  };
+namespace {
+
+// Without a look at the program between passes: it is rated, and not made. What is made of it goes
+// through all passes again, verified after each.
+Result<> RunRated(ir::Function& fn, const std::vector<ir::PassStep>& steps,
+                  const ir::Target& target, DiagSink& diags) {
+  for (const ir::PassStep& step : steps) {
+    ir::PassContext cx{diags, target};
+    TRY_VOID(step.run(fn, cx));
+  }
+  return Done();
+}
+
+}  // namespace
+
+Result<Cleaned> Clean(ir::Function fn, const PipelineOptions& options, DiagSink& diags) {
+  TRY(const Machine machine, MachineOf(options, diags));
   fn = ir::Likely(std::move(fn));
-  TRY(fn, run(std::move(fn), ir::CleanUpUntilRows()));
+  TRY_VOID(ir::Verify(fn, diags));
+  TRY_VOID(RunRated(fn, ir::CleanUpUntilRows(), *machine, diags));
   std::optional<ir::Function> loops = ir::LoopsOfRows(fn);
-  TRY(fn, run(std::move(fn), ir::CleanUpOfRows()));
+  TRY_VOID(RunRated(fn, ir::CleanUpOfRows(), *machine, diags));
+  TRY_VOID(ir::Verify(fn, diags));
   return Cleaned{std::move(fn), std::move(loops)};
 }
 
@@ -75,9 +90,7 @@ std::unique_ptr<scheduler::Forms> FormsOf(const Loaded& loaded, const std::strin
   DiagSink quiet;  // who compiles it says what is wrong
   Result<ir::Function> fn = MakeTileIr(loaded, kernel, call, nullptr, quiet);
   if (!fn.ok()) return nullptr;
-  PipelineOptions plain = options;
-  plain.crash_dir.clear();
-  Result<Cleaned> clean = Clean(loaded, std::move(*fn), plain, quiet);
+  Result<Cleaned> clean = Clean(std::move(*fn), options, quiet);
   if (!clean.ok()) return nullptr;
   return std::make_unique<scheduler::Forms>(std::move(clean->fn), machine, std::move(clean->loops));
 }

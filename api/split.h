@@ -16,8 +16,8 @@ struct Cleaned {
   ir::Function fn;
   std::optional<ir::Function> loops;
 };
-Result<Cleaned> Clean(const Loaded& loaded, ir::Function fn, const PipelineOptions& options,
-                      DiagSink& diags);
+// For ratings: verified before and when all is done, and not after each pass.
+Result<Cleaned> Clean(ir::Function fn, const PipelineOptions& options, DiagSink& diags);
 
 // Before it is lowered: without products, as many CTAs side by side as what it keeps in shared
 // memory leaves room for.

@@ -79,7 +79,7 @@ Result<Cleaned> TuneSpace::CleanAt(const frontend::Values& statics, DiagSink& qu
   call.statics = statics;
   TRY(ir::Function fn,
       MakeTileIr(question_.loaded, question_.signature.kernel, call, nullptr, quiet));
-  return Clean(question_.loaded, std::move(fn), options_, quiet);
+  return Clean(std::move(fn), options_, quiet);
 }
 
 std::string TuneSpace::TextOf(const frontend::Values& values) {

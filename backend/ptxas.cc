@@ -12,6 +12,12 @@
 namespace tilec::backend {
 namespace {
 
+// It allocates 25 to 70 MB and gives nothing back: taken 4 KB at a time that is 6,000 to 18,000
+// page faults, a quarter of its time on a guest. An allocator that does not know these words (glibc
+// before 2.35) or a system without large pages goes on as before.
+constexpr char kLargePages[] =
+    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864";
+
 // The number before `word` in a line such as "16 bytes stack frame, 8 bytes spill stores".
 int64_t NumberBefore(std::string_view line, std::string_view word) {
   const size_t at = line.find(word);
@@ -91,7 +97,8 @@ Result<PtxasReport> Assemble(const std::string& ptx, const std::string& target,
                     log = name + "/log";
   if (!WriteFileAtomically(source, ptx, &why))
     return diags.Report(kPtxasIo, Span(), "write", source, why);
-  const int status = RunLogged({ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log);
+  const int status = RunLogged(
+      {ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log, {kLargePages});
   PtxasReport report;
   (void)ReadFile(log, &report.log, &why);
   if (status != 0) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "ir/event_graph.h"
 #include "scheduler/role_sets.h"
@@ -16,7 +17,10 @@ namespace tilec::scheduler {
 
 namespace {
 
-void UnitBounds(const Graph& g, std::vector<Bound>* bounds) {
+// Whoever rates a thousand loops asks how long, and not why.
+enum class Words { kNone, kAll };
+
+void UnitBounds(const Graph& g, Words words, std::vector<Bound>* bounds) {
   for (size_t f = 0; f < g.units.size(); ++f) {
     Bound bound;
     bound.kind = Bound::Kind::kUnit;
@@ -26,22 +30,22 @@ void UnitBounds(const Graph& g, std::vector<Bound>* bounds) {
       for (const UnitUse& use : g.ops[v].uses)
         if (use.unit == bound.unit && use.cycles > 0) {
           busy += use.cycles;
-          bound.ops.push_back(static_cast<int>(v));
+          if (words == Words::kAll) bound.ops.push_back(static_cast<int>(v));
         }
     const int64_t capacity = g.units[f].capacity;
     bound.ii = CeilDiv(busy, capacity);
     if (bound.ii <= 0) continue;
-    bound.text = capacity == 1
-                     ? fmt::format("unit {} is busy {} cycles per iteration", g.units[f].name, busy)
-                     : fmt::format(
-                           "the {} instances of unit {} are busy {} cycles per "
-                           "iteration",
-                           capacity, g.units[f].name, busy);
+    if (words == Words::kAll)
+      bound.text =
+          capacity == 1
+              ? fmt::format("unit {} is busy {} cycles per iteration", g.units[f].name, busy)
+              : fmt::format("the {} instances of unit {} are busy {} cycles per iteration",
+                            capacity, g.units[f].name, busy);
     bounds->push_back(std::move(bound));
   }
 }
 
-void RecurrenceBound(const Graph& g, std::vector<Bound>* bounds) {
+void RecurrenceBound(const Graph& g, Words words, std::vector<Bound>* bounds) {
   ir::EventGraph events;
   events.nodes = static_cast<int>(g.ops.size());
   for (const GraphEdge& e : g.edges) events.edges.push_back({e.from, e.to, e.delay, e.distance});
@@ -50,6 +54,7 @@ void RecurrenceBound(const Graph& g, std::vector<Bound>* bounds) {
   Bound bound;
   bound.kind = Bound::Kind::kRecurrence;
   bound.ii = period.Ceil();
+  if (words == Words::kNone) return bounds->push_back(std::move(bound));
   bound.edges = period.circle;
   std::string path;
   for (int i : period.circle) {
@@ -63,27 +68,28 @@ void RecurrenceBound(const Graph& g, std::vector<Bound>* bounds) {
   bounds->push_back(std::move(bound));
 }
 
-void IssueBounds(const Graph& g, std::vector<Bound>* bounds) {
+// Ops that no roles can share.
+void SetBound(const Graph& g, Words words, std::vector<Bound>* bounds) {
   RoleSets sets(g);
-  std::map<int, Bound> by_set;
-  for (size_t v = 0; v < g.ops.size(); ++v) {
-    Bound& bound = by_set[sets.Find(static_cast<int>(v))];
-    if (bound.ops.empty()) bound.ii = 0;
-    bound.kind = Bound::Kind::kIssue;
-    bound.ii += g.ops[v].issue;
-    if (g.ops[v].issue > 0) bound.ops.push_back(static_cast<int>(v));
-    if (bound.ops.empty()) bound.ii = 0;
-  }
-  std::optional<Bound> largest;
-  for (auto& entry : by_set)
-    if (!largest || entry.second.ii > largest->ii) largest = entry.second;
-  if (largest && largest->ii > 0) {
-    largest->text =
-        fmt::format("{} op{} of one role issue for {} cycles per iteration", largest->ops.size(),
-                    largest->ops.size() == 1 ? "" : "s", largest->ii);
-    bounds->push_back(*std::move(largest));
-  }
+  std::vector<int64_t> issue(g.ops.size());  // by set
+  for (size_t v = 0; v < g.ops.size(); ++v)
+    issue[static_cast<size_t>(sets.Find(static_cast<int>(v)))] += g.ops[v].issue;
+  const auto largest = std::max_element(issue.begin(), issue.end());  // the first of equal ones
+  if (largest == issue.end() || *largest <= 0) return;
+  Bound bound;
+  bound.kind = Bound::Kind::kIssue;
+  bound.ii = *largest;
+  if (words == Words::kNone) return bounds->push_back(std::move(bound));
+  for (size_t v = 0; v < g.ops.size(); ++v)
+    if (g.ops[v].issue > 0 && sets.Find(static_cast<int>(v)) == largest - issue.begin())
+      bound.ops.push_back(static_cast<int>(v));
+  bound.text = fmt::format("{} op{} of one role issue for {} cycles per iteration",
+                           bound.ops.size(), bound.ops.size() == 1 ? "" : "s", bound.ii);
+  bounds->push_back(std::move(bound));
+}
 
+void IssueBounds(const Graph& g, Words words, std::vector<Bound>* bounds) {
+  SetBound(g, words, bounds);
   // Roles of each width hold no more than II cycles of issue, and their warps are limited.
   std::map<int, int64_t> issue;  // by width; the load role apart
   int64_t load_warps = 0, sum = 0;
@@ -113,6 +119,7 @@ void IssueBounds(const Graph& g, std::vector<Bound>* bounds) {
   Bound bound;
   bound.kind = Bound::Kind::kIssue;
   bound.ii = high;
+  if (words == Words::kNone) return bounds->push_back(std::move(bound));
   for (size_t v = 0; v < g.ops.size(); ++v)
     if (!g.ops[v].variable_latency && g.ops[v].issue > 0) bound.ops.push_back(static_cast<int>(v));
   bound.text =
@@ -156,7 +163,7 @@ struct Overflow {
   std::string text;
   std::vector<int> ops;
 };
-std::optional<Overflow> Resident(const Graph& g, int64_t ii) {
+std::optional<Overflow> Resident(const Graph& g, int64_t ii, Words words) {
   const Lives lives(g, ii);
   Overflow smem, tmem;
   int64_t bytes = 0, column_cycles = 0;
@@ -172,7 +179,9 @@ std::optional<Overflow> Resident(const Graph& g, int64_t ii) {
       tmem.ops.push_back(v);
     }
   }
-  if (bytes > g.machine.smem_bytes) {
+  const bool full = bytes > g.machine.smem_bytes;
+  if (words == Words::kNone && (full || column_cycles > g.machine.tmem_columns * ii)) return smem;
+  if (full) {
     smem.text = fmt::format("the rings of at least {} bytes in shared memory do not fit {}", bytes,
                             g.machine.smem_bytes);
     return smem;
@@ -189,16 +198,16 @@ std::optional<Overflow> Resident(const Graph& g, int64_t ii) {
 
 // Whatever is infeasible at some II is infeasible below it, so any refuted II is a bound. `from` is
 // known to be needed; paths exist only from the recurrence bound on.
-void ResidencyBound(const Graph& g, int64_t from, std::vector<Bound>* bounds) {
+void ResidencyBound(const Graph& g, int64_t from, Words words, std::vector<Bound>* bounds) {
   const bool any = std::any_of(g.ops.begin(), g.ops.end(), [](const GraphOp& op) {
     return op.smem_bytes > 0 || op.tmem_columns > 0;
   });
   if (!any) return;
-  std::optional<Overflow> why = Resident(g, from);
+  std::optional<Overflow> why = Resident(g, from, words);
   if (!why) return;
   int64_t refuted = from, step = 1, high = -1;
   for (int64_t ii = from + 1; ii <= from * 64 + 1024; ii += step, step *= 2) {
-    std::optional<Overflow> at = Resident(g, ii);
+    std::optional<Overflow> at = Resident(g, ii, words);
     if (!at) {
       high = ii;
       break;
@@ -209,7 +218,7 @@ void ResidencyBound(const Graph& g, int64_t from, std::vector<Bound>* bounds) {
   if (high < 0) return;  // no II is large enough: the solver says so with a core
   while (high - refuted > 1) {
     const int64_t middle = refuted + (high - refuted) / 2;
-    if (std::optional<Overflow> at = Resident(g, middle)) {
+    if (std::optional<Overflow> at = Resident(g, middle, words)) {
       refuted = middle;
       why = std::move(at);
     } else {
@@ -219,24 +228,36 @@ void ResidencyBound(const Graph& g, int64_t from, std::vector<Bound>* bounds) {
   Bound bound;
   bound.kind = Bound::Kind::kResidency;
   bound.ii = refuted + 1;
+  if (words == Words::kNone) return bounds->push_back(std::move(bound));
   bound.ops = why->ops;
   bound.text = fmt::format("at {} cycles {}", refuted, why->text);
   bounds->push_back(std::move(bound));
 }
 
-}  // namespace
+int64_t Largest(const std::vector<Bound>& bounds) {
+  int64_t largest = 1;
+  for (const Bound& bound : bounds) largest = std::max(largest, bound.ii);
+  return largest;
+}
 
-std::vector<Bound> AllBounds(const Graph& graph) {
+// In the order in which they are found.
+std::vector<Bound> BoundsOf(const Graph& graph, Words words) {
   std::vector<Bound> bounds;
   if (graph.ops.empty()) return bounds;
   // What holds where nothing crosses holds everywhere: a route only adds.
-  if (HasRoutes(graph)) return AllBounds(Routed(graph, std::vector<int>(graph.ops.size(), 0)));
-  UnitBounds(graph, &bounds);
-  RecurrenceBound(graph, &bounds);
-  IssueBounds(graph, &bounds);
-  int64_t best = 1;
-  for (const Bound& bound : bounds) best = std::max(best, bound.ii);
-  ResidencyBound(graph, best, &bounds);
+  if (HasRoutes(graph))
+    return BoundsOf(Routed(graph, std::vector<int>(graph.ops.size(), 0)), words);
+  UnitBounds(graph, words, &bounds);
+  RecurrenceBound(graph, words, &bounds);
+  IssueBounds(graph, words, &bounds);
+  ResidencyBound(graph, Largest(bounds), words, &bounds);
+  return bounds;
+}
+
+}  // namespace
+
+std::vector<Bound> AllBounds(const Graph& graph) {
+  std::vector<Bound> bounds = BoundsOf(graph, Words::kAll);
   std::stable_sort(bounds.begin(), bounds.end(),
                    [](const Bound& a, const Bound& b) { return a.ii > b.ii; });
   return bounds;
@@ -249,5 +270,7 @@ Bound BestBound(const Graph& graph) {
   bound.text = "an initiation interval is at least one cycle";
   return bound;
 }
+
+int64_t LeastPeriod(const Graph& graph) { return Largest(BoundsOf(graph, Words::kNone)); }
 
 }  // namespace tilec::scheduler

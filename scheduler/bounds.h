@@ -26,5 +26,7 @@ struct Bound {
 std::vector<Bound> AllBounds(const Graph& graph);
 // The largest; ii >= 1.
 Bound BestBound(const Graph& graph);
+// Its ii, found without saying why.
+int64_t LeastPeriod(const Graph& graph);
 
 }  // namespace tilec::scheduler

@@ -77,7 +77,7 @@ class Chains {
  public:
   explicit Chains(Extraction* loop)
       : loop_(loop),
-        bound_(BestBound(loop->graph).ii),
+        bound_(LeastPeriod(loop->graph)),
         limit_(std::max(bound_ / 2, LargestIssue(loop->graph))) {}
 
   // An op into its only reader, if the two together stay short and nothing stalls in between for
@@ -117,7 +117,7 @@ class Chains {
     tried_.insert({loop_->graph.ops[first].name, loop_->graph.ops[second].name});
     Extraction merged = *loop_;
     MergeOps(&merged, first, second, named);
-    if (BestBound(merged.graph).ii > bound_) return false;
+    if (LeastPeriod(merged.graph) > bound_) return false;
     *loop_ = std::move(merged);
     return true;
   }

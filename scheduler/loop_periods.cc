@@ -236,7 +236,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
     if (loop.extracted()) {
       const Graph graph = Padded(fn, target, loop.extraction);
       if (!Fits(graph)) return std::nullopt;
-      period.cycles = period.busy = BestBound(graph).ii;
+      period.cycles = period.busy = LeastPeriod(graph);
       const int tensor = graph.FindUnit("tensor");
       const bool products = std::any_of(graph.ops.begin(), graph.ops.end(), [&](const GraphOp& op) {
         return std::any_of(op.uses.begin(), op.uses.end(),

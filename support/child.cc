@@ -47,18 +47,36 @@ TemporaryFolder::~TemporaryFolder() {
   if (!path_.empty()) std::filesystem::remove_all(path_, error);
 }
 
+namespace {
+
+// Ours and the settings, as a new program takes them.
+std::vector<char*> EnvironmentWith(const std::vector<std::string>& settings) {
+  std::vector<char*> all;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) all.push_back(*at);
+  for (const std::string& setting : settings)
+    if (std::getenv(setting.substr(0, setting.find('=')).c_str()) == nullptr)
+      all.push_back(const_cast<char*>(setting.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
 // Not by fork: a host's pages, a driver's among them, are not to be copied for each program.
-int RunLogged(const std::vector<std::string>& argv, const std::string& log) {
+int RunLogged(const std::vector<std::string>& argv, const std::string& log,
+              const std::vector<std::string>& settings) {
   std::vector<char*> args;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
   args.push_back(nullptr);
+  std::vector<char*> environment = EnvironmentWith(settings);
   posix_spawn_file_actions_t files;
   if (posix_spawn_file_actions_init(&files) != 0) return -1;
   pid_t child = 0;
   const bool began = posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
                                                       O_WRONLY | O_CREAT | O_TRUNC, 0600) == 0 &&
                      posix_spawn_file_actions_adddup2(&files, 1, 2) == 0 &&
-                     posix_spawn(&child, args[0], &files, nullptr, args.data(), environ) == 0;
+                     posix_spawn(&child, args[0], &files, nullptr, args.data(),
+                                 environment.data()) == 0;
   posix_spawn_file_actions_destroy(&files);
   if (!began) return -1;
   int status = 0;

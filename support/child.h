@@ -30,6 +30,8 @@ class TemporaryFolder {
 };
 
 // Runs argv with both outputs into `log`; the exit status, −1 if it did not run or was killed.
-int RunLogged(const std::vector<std::string>& argv, const std::string& log);
+// `settings`: NAME=VALUE in its environment, each unless ours has that name.
+int RunLogged(const std::vector<std::string>& argv, const std::string& log,
+              const std::vector<std::string>& settings = {});
 
 }  // namespace tilec

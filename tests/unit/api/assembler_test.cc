@@ -7,6 +7,7 @@
 #include "api/assembler.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -90,6 +91,42 @@ TEST_F(AssemblerTest, CodeIsMadeOnceAndKept) {
   Kernel other = Make(Making("of another length"), true);
   EXPECT_TRUE(other.Launch(*device_, Of(112)).ok());
   EXPECT_EQ(Asked().size(), 2u);
+}
+
+// Two handles of a kernel, or two classes of sizes, may have one program.
+TEST_F(AssemblerTest, ATextIsAssembledOnce) {
+  CompilerOptions options;
+  options.disk_cache = false;
+  options.tune = "default";
+  options.ptxas = Making("good");
+  auto compiler = Compiler::Create(options);
+  ASSERT_TRUE(compiler.ok()) << compiler.status().text();
+  const uint64_t before = OfMachineCode();
+  for (int handle = 0; handle < 2; ++handle) {
+    auto kernel = compiler->CompileText(kSource, "twice.tile", "twice");
+    ASSERT_TRUE(kernel.ok()) << kernel.status().text();
+    EXPECT_TRUE(kernel->Launch(*device_, Of(112)).ok());
+  }
+  EXPECT_EQ(Asked().size(), 1u);
+  EXPECT_EQ(OfMachineCode() - before, 2u);
+}
+
+// Its pages are large ones, unless the host has said how allocators go about them.
+TEST_F(AssemblerTest, ItTakesLargePages) {
+  const auto heard = [&](const char* said) {
+    if (said != nullptr) setenv("GLIBC_TUNABLES", said, 1);
+    Kernel kernel = Make(Script("echo \"$GLIBC_TUNABLES\" >> '" + folder_.path() +
+                                "/heard'\nprintf '\\177ELF good' > \"$5\""));
+    EXPECT_TRUE(kernel.Launch(*device_, Of(100)).ok());
+    unsetenv("GLIBC_TUNABLES");
+    std::ifstream in(folder_.path() + "/heard");
+    std::string last;
+    for (std::string line; std::getline(in, line);) last = line;
+    return last;
+  };
+  ASSERT_EQ(std::getenv("GLIBC_TUNABLES"), nullptr) << "this test says it itself";
+  EXPECT_NE(heard(nullptr).find("glibc.malloc.hugetlb=1"), std::string::npos);
+  EXPECT_EQ(heard("glibc.malloc.check=0"), "glibc.malloc.check=0");
 }
 
 // A tile's iterations dealt out to two clusters: two launches, one of which puts together.

@@ -118,7 +118,7 @@ TEST_F(ChoicesTest, ClustersOfUnequalTurnsStillComeInWaves) {
     const Call call = Gemm(1630, 312, 14376, bm, 160, bk);
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     EXPECT_TRUE(tile.ok());
-    auto clean = Clean(loaded_, std::move(*tile), {}, diags);
+    auto clean = Clean(std::move(*tile), {}, diags);
     EXPECT_TRUE(clean.ok());
     return 1e3 * scheduler::TimeInParts(clean->fn, **machine, NamesOf(call), call.row_starts, 8);
   };

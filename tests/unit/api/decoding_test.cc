@@ -43,7 +43,7 @@ class DecodingTest : public LibraryTest {
     ASSERT_TRUE(machine.ok());
     auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     ASSERT_TRUE(fn.ok()) << point->text;
-    auto clean = Clean(loaded_, std::move(*fn), PipelineOptions(), diags);
+    auto clean = Clean(std::move(*fn), PipelineOptions(), diags);
     ASSERT_TRUE(clean.ok()) << point->text;
     ir::Function tiles = std::move(clean->fn);
     if (point->pack > 1) {

@@ -33,7 +33,7 @@ class FormBoundsTest : public LibraryTest {
     DiagSink diags;
     auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     if (!fn.ok()) return {};
-    auto clean = Clean(loaded_, *std::move(fn), {}, diags);
+    auto clean = Clean(*std::move(fn), {}, diags);
     return clean.ok() ? std::move(clean->fn) : ir::Function();
   }
   Call Decode() {

@@ -227,7 +227,7 @@ class RecordedForms : public LibraryTest {
       return 1e3 * SplitFor(loaded_, signature_, {}, call).ms;
     auto fn = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     if (!fn.ok()) return 0;
-    auto clean = Clean(loaded_, std::move(*fn), PipelineOptions(), diags);
+    auto clean = Clean(std::move(*fn), PipelineOptions(), diags);
     if (!clean.ok()) return 0;
     ir::Function tiles = std::move(clean->fn);
     if (pack > 1 && ir::PackRows(tiles, pack)) return 0;

@@ -81,7 +81,7 @@ class RowsTest : public LibraryTest {
     const ir::Target& target = **machine;
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     if (!tile.ok()) return;  // odd rows in tiles that are not allowed any more
-    auto clean = Clean(loaded_, *tile, PipelineOptions(), diags);
+    auto clean = Clean(*tile, PipelineOptions(), diags);
     ASSERT_TRUE(clean.ok());
     scheduler::Forms forms(std::move(clean->fn), target, std::move(clean->loops));
     const ir::Function* const fn = forms.InParts(point->ctas);

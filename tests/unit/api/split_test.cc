@@ -9,6 +9,8 @@
 #include <set>
 
 #include "api/tune_facts.h"
+#include "ir/passes/defer_unlikely.h"
+#include "ir/text.h"
 #include "ir/warp_check/rate.h"
 #include "tests/unit/api/loaded.h"
 
@@ -116,7 +118,7 @@ TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
                           {"causal", false}});
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     EXPECT_TRUE(tile.ok());
-    auto clean = Clean(loaded_, std::move(*tile), {}, diags);
+    auto clean = Clean(std::move(*tile), {}, diags);
     EXPECT_TRUE(clean.ok());
     return std::move(clean->fn);
   };
@@ -126,6 +128,32 @@ TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
   EXPECT_FALSE(FillsRegisters(cleaned(128, 160), **h200));
   EXPECT_FALSE(FillsRegisters(cleaned(64, 128), **h200));      // one warpgroup
   EXPECT_FALSE(FillsRegisters(cleaned(256, 160), **rtx4090));  // products are complete at once
+}
+
+// What is rated is what is made, and one that is broken is refused.
+TEST_F(SplitTest, RatedProgramsAreThoseThatAreMade) {
+  Load("std/attention.tile", "attention");
+  DiagSink diags;
+  const Result<Machine> machine = MachineOf({}, diags);
+  const Call call = Of({{"B", int64_t{2}},
+                        {"H", int64_t{4}},
+                        {"G", int64_t{2}},
+                        {"S", int64_t{300}},
+                        {"L", int64_t{500}},
+                        {"D", int64_t{128}},
+                        {"scale", 0.125},
+                        {"causal", true}});
+  auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+  ASSERT_TRUE(machine.ok() && tile.ok());
+  ir::Function made = ir::Likely(*tile);
+  ASSERT_TRUE(ir::RunPasses(made, ir::kCleanUp, **machine, {}, diags).ok());
+  auto clean = Clean(*tile, {}, diags);
+  ASSERT_TRUE(clean.ok());
+  EXPECT_EQ(ir::Print(clean->fn), ir::Print(made));
+  ir::Function broken = *std::move(tile);
+  for (ir::Op& op : broken.ops)
+    if (op.kind == ir::OpKind::kStore) op.operands.pop_back();
+  EXPECT_FALSE(Clean(std::move(broken), {}, diags).ok());
 }
 
 // Causal tiles take unequally long. CTAs that walk over them save a beginning and an end of each,

@@ -102,6 +102,7 @@ TEST(Bounds, NeverAboveTheTruth) {
     if (!CheckGraph(graph, diags).ok()) continue;
     ++graphs;
     const Bound bound = BestBound(graph);
+    ASSERT_EQ(LeastPeriod(graph), bound.ii) << ToText(graph);
     if (bound.ii > 9) continue;
     if (bound.ii > 1) {
       ASSERT_FALSE(ExhaustivelyFeasible(graph, bound.ii - 1)) << bound.text << "\n"
