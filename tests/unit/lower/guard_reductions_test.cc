@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/passes/passes.h"
+#include "ir/text.h"
 #include "tests/unit/lower/helper.h"
 
 namespace tilec::ir {
@@ -47,7 +48,7 @@ const char* const kResting = R"(func @resting tile {
 )";
 
 TEST(GuardReductions, AMaximumThatSeldomCountsAndItsFactor) {
-  const std::string after = ToText(Changed(GuardReductions, Parsed(kResting), 2));
+  const std::string after = Print(Changed(GuardReductions, Parsed(kResting), 2));
   EXPECT_NE(after.find("reduce %s, %bar {kind = \"max\""), std::string::npos) << after;
   EXPECT_NE(after.find("mul %a, %ff {seldom = 1}"), std::string::npos) << after;
   Changed(GuardReductions, Parsed(after), 0);
@@ -83,7 +84,7 @@ TEST(GuardReductions, AGuardThatStandsBehindIsNone) {
 
 TEST(GuardReductions, FactorsOfOtherThingsAreMultiplied) {
   const std::string after =
-      ToText(Changed(GuardReductions, Parsed(With(kResting, "exp2 %by", "exp2 %two")), 1));
+      Print(Changed(GuardReductions, Parsed(With(kResting, "exp2 %by", "exp2 %two")), 1));
   EXPECT_EQ(after.find("seldom"), std::string::npos) << after;
 }
 
