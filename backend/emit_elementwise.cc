@@ -304,43 +304,25 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   return Done();
 }
 
-// What `made` makes where `holds` in any lane of the warp, else `kept`: all lanes go the same way.
-Regs Emitter::IfAnyLane(llvm::Value* holds, const char* name, const Regs& kept,
-                        const std::function<Regs()>& made) {
-  llvm::BasicBlock *then = NewBlock(name), *end = NewBlock("same");
-  llvm::Value* any = CallPtx(b_, PtxInst::kVoteAny, {holds});
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  b_.CreateCondBr(any, then, end);
-  b_.SetInsertPoint(then);
-  const Regs values = made();
-  llvm::BasicBlock* last = b_.GetInsertBlock();
-  b_.CreateBr(end);
-  b_.SetInsertPoint(end);
-  Regs out;
-  for (size_t i = 0; i < kept.size(); ++i) {
-    llvm::PHINode* phi = b_.CreatePHI(kept[i]->getType(), 2);
-    phi->addIncoming(values[i], last);
-    phi->addIncoming(kept[i], before);
-    out.push_back(phi);
-  }
-  return out;
-}
-
 // x · y where a warp has a y that is not one; x · 1 is x, whatever x is.
 Regs Emitter::SeldomScaled(const Regs& x, const Regs& y) {
   std::vector<llvm::Value*> factors;  // each once, in the order of registers
   for (llvm::Value* v : y)
     if (std::find(factors.begin(), factors.end(), v) == factors.end()) factors.push_back(v);
-  llvm::Value* changes = nullptr;
-  for (llvm::Value* v : factors) {
-    llvm::Value* other = b_.CreateFCmpUNE(v, F32(1));
-    changes = changes ? b_.CreateOr(changes, other) : other;
+  const auto factor = [&](size_t i) { return "$" + std::to_string(2 * x.size() + i); };
+  std::string tests, scaled, constraints;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    tests += i == 0 ? "setp.neu.f32 a, " + factor(i) + ", 0f3F800000; "
+                    : "setp.neu.or.f32 a, " + factor(i) + ", 0f3F800000, a; ";
+    constraints += i == 0 ? "f" : ",f";
   }
-  return IfAnyLane(changes, "scale", x, [&] {
-    Regs out;
-    for (size_t i = 0; i < x.size(); ++i) out.push_back(FloatBinary(OpKind::kMul, x[i], y[i]));
-    return out;
-  });
+  for (size_t i = 0; i < x.size(); ++i) {
+    const std::string of = "$" + std::to_string(i);
+    const auto by = std::find(factors.begin(), factors.end(), y[i]) - factors.begin();
+    scaled += "mul.f32 " + of + ", " + of + ", " + factor(static_cast<size_t>(by)) + "; ";
+  }
+  return CallTied(b_, PtxInst::kIfAnyLane, {{"tests", tests}, {"then", scaled}}, x, constraints,
+                  factors);
 }
 
 Result<void> Emitter::EmitFloats(const ir::Op& op) {

@@ -199,23 +199,28 @@ void Emitter::ReduceInWarp(const Reduction& of, const ir::ReducePlan& plan,
 }
 
 // Whoever reads the result asks first whether it is above the guard. Where no lane has anything
-// above, that is answered alike by each lane's own part.
-void Emitter::ReduceIfAbove(const Reduction& of, const ir::ReducePlan& plan, const Regs& guard,
+// above, that is answered alike by each lane's own part. (One instruction for LLVM, which would
+// move what stands in front of a branch behind it.)
+void Emitter::ReduceIfAbove(const ir::ReducePlan& plan, const Regs& guard,
                             std::vector<Item>* items) {
-  llvm::Value* above = nullptr;
-  for (size_t i = 0; i < items->size(); ++i) {
-    llvm::Value* bar = of.is_float ? ToF32({guard[i]}, fn_.type(of.to).dtype)[0] : guard[i];
-    llvm::Value* own = Compare("gt", (*items)[i].value, bar, of.acc);
-    above = above ? b_.CreateOr(above, own) : own;
+  Regs own;
+  for (const Item& item : *items) own.push_back(item.value);
+  std::string tests, agreed, constraints;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const std::string mine = "$" + std::to_string(i),
+                      bar = "$" + std::to_string(2 * own.size() + i);
+    tests += i == 0 ? "setp.gt.f32 a, " + mine + ", " + bar + "; "
+                    : "setp.gt.or.f32 a, " + mine + ", " + bar + ", a; ";
+    constraints += i == 0 ? "f" : ",f";
   }
-  const std::vector<Item> own = *items;
-  Regs agreed, kept;
-  for (const Item& item : own) kept.push_back(item.value);
-  const Regs values = IfAnyLane(above, "above", kept, [&] {
-    ReduceInWarp(of, plan, items);
-    for (const Item& item : *items) agreed.push_back(item.value);
-    return agreed;
-  });
+  for (int64_t x : plan.lane_xors)
+    for (size_t i = 0; i < own.size(); ++i) {
+      const std::string mine = "$" + std::to_string(i);
+      agreed += "mov.b32 w, " + mine + "; shfl.sync.bfly.b32 w, w, " + std::to_string(x) +
+                ", 31, 0xffffffff; mov.b32 v, w; max.f32 " + mine + ", " + mine + ", v; ";
+    }
+  const Regs values = CallTied(b_, PtxInst::kIfAnyLane, {{"tests", tests}, {"then", agreed}}, own,
+                               constraints, guard);
   for (size_t i = 0; i < items->size(); ++i) (*items)[i].value = values[i];
 }
 
@@ -232,8 +237,9 @@ Result<void> Emitter::EmitReduce(const ir::Op& op) {
   const ir::Layout& layout = fn_.layout(of.from);
   const ir::ReducePlan plan = ir::PlanReduce(layout, of.axis);
   std::vector<Item> items = ReduceInThread(of, plan);
-  if (ir::GuardOf(op).valid() && plan.cross.empty() && !plan.lane_xors.empty())
-    ReduceIfAbove(of, plan, Get(ir::GuardOf(op)), &items);
+  if (ir::GuardOf(op).valid() && plan.cross.empty() && !plan.lane_xors.empty() &&
+      of.acc == DType::kF32)
+    ReduceIfAbove(plan, ToF32(Get(ir::GuardOf(op)), type.dtype), &items);
   else
     ReduceInWarp(of, plan, &items);
   if (plan.cross.empty()) {

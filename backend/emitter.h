@@ -193,8 +193,6 @@ class Emitter {
   Regs InPairs(ir::OpKind kind, const Regs& x, const Regs& y, ir::DType d);
   Regs Quotients(const Regs& x, const Regs& y);
   Regs OrdinaryQuotients(const Regs& x, const Regs& y);
-  Regs IfAnyLane(llvm::Value* holds, const char* name, const Regs& kept,
-                 const std::function<Regs()>& made);
   Regs SeldomScaled(const Regs& x, const Regs& y);
   // nullptr: no such function for f64.
   bool RoundedAway(ir::ValueId v) const;
@@ -313,8 +311,7 @@ class Emitter {
   Item Better(const Reduction& of, Item x, Item y);
   std::vector<Item> ReduceInThread(const Reduction& of, const ir::ReducePlan& plan);
   void ReduceInWarp(const Reduction& of, const ir::ReducePlan& plan, std::vector<Item>* items);
-  void ReduceIfAbove(const Reduction& of, const ir::ReducePlan& plan, const Regs& guard,
-                     std::vector<Item>* items);
+  void ReduceIfAbove(const ir::ReducePlan& plan, const Regs& guard, std::vector<Item>* items);
   void SetReduced(const Reduction& of, const std::vector<Item>& all);
   Result<void> EmitReduce(const ir::Op& op);
   llvm::Value* Combine(const std::string& kind, ir::DType acc, llvm::Value* u, llvm::Value* v);

@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 extern char** environ;
@@ -53,9 +55,13 @@ namespace {
 std::vector<char*> EnvironmentWith(const std::vector<std::string>& settings) {
   std::vector<char*> all;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) all.push_back(*at);
-  for (const std::string& setting : settings)
-    if (std::getenv(setting.substr(0, setting.find('=')).c_str()) == nullptr)
+  const size_t own = all.size();
+  for (const std::string& setting : settings) {
+    const std::string_view name = std::string_view(setting).substr(0, setting.find('=') + 1);
+    if (std::none_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(own),
+                     [&](const char* known) { return std::string_view(known).starts_with(name); }))
       all.push_back(const_cast<char*>(setting.c_str()));
+  }
   all.push_back(nullptr);
   return all;
 }
@@ -72,11 +78,11 @@ int RunLogged(const std::vector<std::string>& argv, const std::string& log,
   posix_spawn_file_actions_t files;
   if (posix_spawn_file_actions_init(&files) != 0) return -1;
   pid_t child = 0;
-  const bool began = posix_spawn_file_actions_addopen(&files, 1, log.c_str(),
-                                                      O_WRONLY | O_CREAT | O_TRUNC, 0600) == 0 &&
-                     posix_spawn_file_actions_adddup2(&files, 1, 2) == 0 &&
-                     posix_spawn(&child, args[0], &files, nullptr, args.data(),
-                                 environment.data()) == 0;
+  const bool began =
+      posix_spawn_file_actions_addopen(&files, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                       0600) == 0 &&
+      posix_spawn_file_actions_adddup2(&files, 1, 2) == 0 &&
+      posix_spawn(&child, args[0], &files, nullptr, args.data(), environment.data()) == 0;
   posix_spawn_file_actions_destroy(&files);
   if (!began) return -1;
   int status = 0;

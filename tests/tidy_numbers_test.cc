@@ -155,7 +155,7 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"ir/warp_check/rate.cc", "kTensorRows",
      "the ISA's: rows and bytes of K of a product's instruction"},
     {"scheduler/apply_schedules.cc", "kSlack", "of II: of a question about a schedule, not a time"},
-    {"scheduler/modulo.cc", "kTight",
+    {"scheduler/modulo_build.cc", "kTight",
      "of a heuristic that finds an order: what it finds is judged"},
 };
 

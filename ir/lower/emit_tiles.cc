@@ -151,7 +151,7 @@ Result<> Emitter::Reduce_(const Op& op) {
   Attrs attrs = {{"kind", op.s("kind")}, {"axis", int64_t{axis}}, {"scratch", int64_t{-1}}};
   std::vector<ValueId> operands = {tile};
   if (const ValueId guard = GuardOf(op); guard.valid() && !type.shape.empty())
-    if (const ValueId beside = Tile(guard); out_.layout(beside) == slice) operands.push_back(beside);
+    if (const ValueId bar = Tile(guard); out_.layout(bar) == slice) operands.push_back(bar);
   const OpId reduce = b_.Add(arg ? OpKind::kWarpArgReduce : OpKind::kWarpReduce,
                              std::move(operands), {type}, std::move(attrs));
   WantScratch(reduce, ReduceScratchBytes(out_.type(tile), source, axis, arg));

@@ -30,7 +30,7 @@
 namespace tilec::ir {
 namespace {
 
-constexpr int kFewSteps = 8;  // from a factor to the reference that it is made of
+constexpr int kStepsToFactor = 8;  // from a factor to the reference that it is made of
 
 class GuardedMaxima {
  public:
@@ -105,7 +105,7 @@ class GuardedMaxima {
       const Op* def = fn_.def(v);
       return def && def->kind == OpKind::kBroadcast &&
              fn_.type(def->operands[0]).elements() < fn_.type(v).elements() &&
-             MadeOfReference(def->operands[0], kFewSteps);
+             MadeOfReference(def->operands[0], kStepsToFactor);
     };
     if (is_factor(op.operands[0]))
       std::swap(op.operands[0], op.operands[1]);
