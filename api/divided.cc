@@ -174,10 +174,9 @@ Result<std::optional<backend::KernelImage>> DividedImage(const Loaded& loaded,
   for (MadeLaunch& made : MakeLaunches(loaded, &launches, options, look)) {
     made.said.MoveTo(diags);
     if (!made.image) return DiagSink::Propagate();
-    made.image->work.assign(
-        std::make_move_iterator(made.image->tensors.end() -
-                                static_cast<std::ptrdiff_t>(launches.tensors)),
-        std::make_move_iterator(made.image->tensors.end()));
+    made.image->work.assign(std::make_move_iterator(made.image->tensors.end() -
+                                                    static_cast<std::ptrdiff_t>(launches.tensors)),
+                            std::make_move_iterator(made.image->tensors.end()));
     made.image->tensors.resize(made.image->tensors.size() - launches.tensors);
     images.push_back(*std::move(made.image));
   }

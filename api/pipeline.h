@@ -60,10 +60,10 @@ struct PipelineOptions {
   int choosing_threads = 1;
   // Clusters that share copies before persistent CTAs (`solve`); see Call::share_copies.
   bool share_copies = false;
-  bool stays = false;  // see Call::stays
-  int64_t split = 1;   // CTAs for each tile (`solve`), where that can be; see Call::split
-  int64_t pack = 1;    // instances whose rows are one tile (`solve`); see Call::pack
-  Machine machine;     // null: `target` is read when it is needed
+  bool stays = false;   // see Call::stays
+  int64_t split = 1;    // CTAs for each tile (`solve`), where that can be; see Call::split
+  int64_t pack = 1;     // instances whose rows are one tile (`solve`); see Call::pack
+  Machine machine;      // null: `target` is read when it is needed
   LaunchNumber launch;  // by which section of a plan file (api/plan_sections.h) it is compiled
   // Values of dims and integer scalars, and what is known of rows then: for predicted times.
   Bindings sizes;

@@ -72,8 +72,8 @@ void SaySpillsOfCall(const Loaded& loaded, const std::string& kernel, const Call
         launches.ok() && assembled.number < launches->programs.size()) {
       LaunchProgram& program = launches->programs[assembled.number];
       title = program.title;
-      if (const auto warps = LowerToWarps(loaded, std::move(program.fn), program.options, nullptr,
-                                          said_before);
+      if (const auto warps =
+              LowerToWarps(loaded, std::move(program.fn), program.options, nullptr, said_before);
           warps.ok())
         fullest = ir::FullestRole(*warps, **machine);
     }

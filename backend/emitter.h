@@ -418,9 +418,9 @@ class Emitter {
   RoleState role_;
   PtxInst loads_ = PtxInst::kLdGlobal;   // how the last op that loads reads its tensor
   PtxInst stores_ = PtxInst::kStGlobal;  // how the op at hand writes its own
-  bool describe_anew_ = false;          // operands of products, in every iteration
-  bool awaited_grid_ = false;           // the grid before this one in its stream
-  llvm::Value* part_ = nullptr;         // of the role, whose elected thread is being emitted
+  bool describe_anew_ = false;           // operands of products, in every iteration
+  bool awaited_grid_ = false;            // the grid before this one in its stream
+  llvm::Value* part_ = nullptr;          // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
 };
 

@@ -97,8 +97,8 @@ Result<PtxasReport> Assemble(const std::string& ptx, const std::string& target,
                     log = name + "/log";
   if (!WriteFileAtomically(source, ptx, &why))
     return diags.Report(kPtxasIo, Span(), "write", source, why);
-  const int status = RunLogged(
-      {ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log, {kLargePages});
+  const int status =
+      RunLogged({ptxas, "-arch=" + target, "-v", source, "-o", cubin}, log, {kLargePages});
   PtxasReport report;
   (void)ReadFile(log, &report.log, &why);
   if (status != 0) {

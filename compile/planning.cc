@@ -62,8 +62,7 @@ Result<> LowerBy(const Planning& planning, bool roles, ir::SequentialOptions opt
   } else {
     TRY(fn, ir::Sequentialize(fn, cx.target, options, cx.diags, &made));
   }
-  if (planning.given)
-    TRY_VOID(ObeyCtasPerSm(made, planning.given->file, cx.target, fn, cx.diags));
+  if (planning.given) TRY_VOID(ObeyCtasPerSm(made, planning.given->file, cx.target, fn, cx.diags));
   if (planning.text) *planning.text = ir::ToText(made, *tile);
   if (planning.made) *planning.made = ir::ResourcesOf(made, *tile);
   return Done();

@@ -80,9 +80,7 @@ Result<Constant> ConstEval::Eval(ExprId id, const std::string& what) {
   };
   return std::visit(
       Overloaded{
-          [&](const lang::IntExpr& x) -> Result<Constant> {
-            return LiteralConstant(x.value);
-          },
+          [&](const lang::IntExpr& x) -> Result<Constant> { return LiteralConstant(x.value); },
           [&](const lang::FloatExpr& x) -> Result<Constant> { return Constant{x.value}; },
           [&](const lang::StringExpr&) -> Result<Constant> {
             return diags_.Report(kStringPlace, e.span);

@@ -246,9 +246,9 @@ Result<Constant> FoldBinary(BinaryOp op, const Constant& a_in, const Constant& b
   const int64_t x = a.as_int(), y = b.as_int();
   const bool large = r.dtype == DType::kU64;
   if (IsCompare(op))
-    return Constant{large ? Compare(op, static_cast<uint64_t>(x), static_cast<uint64_t>(y))
-                          : Compare(op, x, y),
-                    std::nullopt};
+    return Constant{
+        large ? Compare(op, static_cast<uint64_t>(x), static_cast<uint64_t>(y)) : Compare(op, x, y),
+        std::nullopt};
   if ((op == BinaryOp::kDiv || op == BinaryOp::kMod) && y == 0)
     return diags.Report(kDivisionByZero, at).Label(b_at, "this is 0");
   if (large) return FoldLarge(op, a, b, at, diags);

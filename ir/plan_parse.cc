@@ -241,8 +241,9 @@ class PlanParser {
     });
   }
   Result<> GoesOn() {
-    return Record<GoesOnRecord>(
-        [&](const GoesOnRecord& r) { return p_.goes_on.insert({r.role, r.op}).second; });
+    return Record<GoesOnRecord>([&](const GoesOnRecord& r) {
+      return p_.goes_on.insert({r.role, r.op}).second;
+    });
   }
   Result<> Await() {
     return Record<SlotRecord>([&](const SlotRecord& r) {
@@ -264,9 +265,9 @@ class PlanParser {
   const TextLine* line_ = nullptr;
   uint64_t hash_ = 0;
   Span hash_at_;
-  bool cta_ = false;                            // it was read
-  std::set<std::pair<OpId, bool>> operands_;    // that were
-  std::set<std::pair<int, OpId>> walked_;       // loops, by role
+  bool cta_ = false;                          // it was read
+  std::set<std::pair<OpId, bool>> operands_;  // that were
+  std::set<std::pair<int, OpId>> walked_;     // loops, by role
   ProgramPlan p_;
 };
 

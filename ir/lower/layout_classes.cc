@@ -231,8 +231,7 @@ void LayoutClasses::FollowReshapes(const std::vector<OpId>& order,
     for (const Relation& r : relations_) {
       if (followed.count(Find(r.parent)))
         grown = follow(r.child, KeepDims(decided->at(Find(r.parent)), r.keep)) || grown;
-      if (!followed.count(Find(r.child)) ||
-          r.keep.size() != SqueezedRank(fn_.type(r.parent).shape))
+      if (!followed.count(Find(r.child)) || r.keep.size() != SqueezedRank(fn_.type(r.parent).shape))
         continue;
       std::vector<int> back(r.keep.size());
       for (size_t i = 0; i < back.size(); ++i)

@@ -157,7 +157,7 @@ class ProgramPlanner {
   ProgramPlan p_;
   LayoutPlan& tiles_ = p_.tiles;
   bool sound_ = true;
-  bool share_cleared_ = false;  // plan_buffers.cc
+  bool share_cleared_ = false;                                    // plan_buffers.cc
   std::vector<std::vector<std::pair<int64_t, int64_t>>> filled_;  // of each buffer: lives of tiles
   NoProducer no_producer_;
   std::vector<ValueId> handed_;  // to the producer

@@ -47,8 +47,8 @@ Compiled Compile(const char* path, const char* kernel, const char* schedule,
         for (api::LaunchProgram& program : launches.programs) {
           api::Observation look;
           look.plan = &plans.emplace_back();
-          TRY(const ir::Function made, api::LowerToWarps(loaded, std::move(program.fn),
-                                                         program.options, &look, diags));
+          TRY(const ir::Function made,
+              api::LowerToWarps(loaded, std::move(program.fn), program.options, &look, diags));
           out.programs.push_back(ir::Print(made));
         }
         out.plan = api::BehindTitles(launches, plans, "#");

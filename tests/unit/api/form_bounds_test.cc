@@ -58,8 +58,8 @@ TEST_F(FormBoundsTest, TwoLaunchesAreLeftOutWhereTheyTakeLonger) {
   const ir::Function fn = CleanOf(call);
   const ir::Target& target = *machine_;
   const scheduler::ShapeOf none;
-  scheduler::FormTimes times(
-      target, names, scheduler::AskedByCopies(fn, target, call.row_starts, names), none);
+  scheduler::FormTimes times(target, names,
+                             scheduler::AskedByCopies(fn, target, call.row_starts, names), none);
   for (const int64_t groups : {2, 3, 5, 16}) {
     const scheduler::DividedPtr divided = scheduler::DivideForm(fn, groups, 1, target);
     ASSERT_NE(divided, nullptr);

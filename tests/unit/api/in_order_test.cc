@@ -182,8 +182,7 @@ TEST_F(InOrderTest, TilesOfOneTurnRunSideBySide) {
 // Two CTAs of 256 columns find room on an SM: 85 us where several roles take 54.
 TEST_F(InOrderTest, TwoChainsBesideEachOtherAreTooFew) {
   Load("std/attention.tile", "attention");
-  EXPECT_FALSE(
-      SplitFor(loaded_, signature_, ByModel(), Query(8, 8, 1, 17992, 256, 80)).in_order);
+  EXPECT_FALSE(SplitFor(loaded_, signature_, ByModel(), Query(8, 8, 1, 17992, 256, 80)).in_order);
 }
 
 TEST_F(InOrderTest, CtasOfOneRoleShareATilesLoop) {
@@ -305,16 +304,16 @@ TEST_F(RecordedForms, TheFormIsNearTheFastest) {
     }
     ASSERT_NE(taken, nullptr) << sizes;
     const double lost = taken->us / best->us - 1;
-    std::printf("%s: said %.1f us, %.0f %% lost; the fastest: %s, said %.1f\n",
-                taken->text.c_str(), taken->predicted, 100 * lost, best->text.c_str(),
-                best->predicted);
+    std::printf("%s: said %.1f us, %.0f %% lost; the fastest: %s, said %.1f\n", taken->text.c_str(),
+                taken->predicted, 100 * lost, best->text.c_str(), best->predicted);
     sum += lost;
     worst = std::max(worst, lost);
   }
-  std::printf("%zu sizes, %.1f %% lost on average, %.1f %% at the worst; of %zu times in program "
-              "order half within %.0f %%, nine of ten within %.0f %%\n",
-              recorded.size(), 100 * sum / static_cast<double>(recorded.size()), 100 * worst,
-              off_.size(), Within(off_, 0.5), Within(off_, 0.9));
+  std::printf(
+      "%zu sizes, %.1f %% lost on average, %.1f %% at the worst; of %zu times in program "
+      "order half within %.0f %%, nine of ten within %.0f %%\n",
+      recorded.size(), 100 * sum / static_cast<double>(recorded.size()), 100 * worst, off_.size(),
+      Within(off_, 0.5), Within(off_, 0.9));
   ASSERT_GE(off_apart_.size(), 30u);
   std::printf("%zu times of parts apart: half within %.0f %%, nine of ten within %.0f %%\n",
               off_apart_.size(), Within(off_apart_, 0.5), Within(off_apart_, 0.9));

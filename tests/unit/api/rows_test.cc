@@ -231,7 +231,7 @@ TEST_F(RowsTest, WhatIsReadForTheLastTimePassesBy) {
     return loads_stores;
   };
   EXPECT_EQ(passing({"softmax_bf16", 4096, 65536}), std::pair(1, 1));
-  EXPECT_EQ(passing({"rmsnorm", 4431, 81607}), std::pair(1, 1));  // not the weights
+  EXPECT_EQ(passing({"rmsnorm", 4431, 81607}), std::pair(1, 1));    // not the weights
   EXPECT_EQ(passing({"layernorm", 2761, 66455}), std::pair(1, 1));  // of three loops the last
   EXPECT_EQ(passing({"softmax_bf16", 4096, 8192}), std::pair(0, 0));
   EXPECT_EQ(passing({"rmsnorm", 4096, 8192}), std::pair(0, 0));
