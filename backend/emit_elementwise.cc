@@ -304,6 +304,26 @@ Result<void> Emitter::EmitElementwise(const ir::Op& op) {
   return Done();
 }
 
+// Is this difference what a factor is made of that is one for most (mul, `seldom`)? Of x·c - y·c
+// rounded once some 1e-7 are left where x is y, and an exponential of them is no one: every turn of
+// attention multiplied all its sums by it.
+bool Emitter::RoundedTwice(ir::ValueId difference) {
+  if (!seldom_known_) {
+    seldom_known_ = true;
+    constexpr int kSteps = 8;  // as ir/passes/guard_reductions.cc looks
+    const std::function<void(ir::ValueId, int)> mark = [&](ir::ValueId v, int steps) {
+      const ir::Op* def = fn_.def(v);
+      if (!def || steps == 0) return;
+      if (def->kind == OpKind::kSub) rounded_twice_.insert(v.index);
+      if (ir::Info(def->kind).elementwise() || def->kind == OpKind::kWarpBroadcast)
+        for (ir::ValueId operand : def->operands) mark(operand, steps - 1);
+    };
+    for (const ir::Op& op : fn_.ops)
+      if (op.kind == OpKind::kMul && op.i("seldom", 0) != 0) mark(op.operands[1], kSteps);
+  }
+  return rounded_twice_.count(difference.index) > 0;
+}
+
 // x · y where a warp has a y that is not one; x · 1 is x, whatever x is.
 Regs Emitter::SeldomScaled(const Regs& x, const Regs& y) {
   std::vector<llvm::Value*> factors;  // each once, in the order of registers
@@ -383,6 +403,10 @@ Result<void> Emitter::EmitFloats(const ir::Op& op) {
             op.kind == OpKind::kMul && d == DType::kF32 &&
             ((v = ScaledSum(x[i], y[i])) || (v = ScaledSum(y[i], x[i])))) {
           out.push_back(v);
+          break;
+        }
+        if (op.kind == OpKind::kSub && RoundedTwice(op.results[0])) {
+          out.push_back(b_.CreateFSub(x[i], y[i]));
           break;
         }
         out.push_back(op.kind == OpKind::kCmp ? Compare(op.s("pred"), x[i], y[i], d)

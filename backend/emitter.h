@@ -146,6 +146,10 @@ class Emitter {
   bool HasProducts() const;
   Regs Pack(const Regs& elements, ir::DType d);
   Regs Unpack(const Regs& words, ir::DType d, size_t count);
+  // The same of what loops and branches carry; `v` gives the type.
+  Regs PackCarried(ir::ValueId v);
+  Regs UnpackCarried(const Regs& words, ir::ValueId v, size_t count);
+  const std::vector<int>& CarriedOrder(ir::ValueId v);
   // Neighbouring elements as the fewest memory words (i32 …, or one i16 or i8); bools as bytes.
   Regs ToMemory(const Regs& elements, ir::DType d);
   Regs FromMemory(const Regs& words, ir::DType d, size_t count);
@@ -194,6 +198,7 @@ class Emitter {
   Regs Quotients(const Regs& x, const Regs& y);
   Regs OrdinaryQuotients(const Regs& x, const Regs& y);
   Regs SeldomScaled(const Regs& x, const Regs& y);
+  bool RoundedTwice(ir::ValueId difference);
   // nullptr: no such function for f64.
   bool RoundedAway(ir::ValueId v) const;
   llvm::Value* FloatUnary(ir::OpKind kind, llvm::Value* x, bool f64);
@@ -407,6 +412,9 @@ class Emitter {
   llvm::GlobalVariable* smem_ = nullptr;
   llvm::Instruction* allocas_ = nullptr;            // allocas go before this
   std::vector<Regs> values_;                        // by ValueId
+  bool seldom_known_ = false;
+  std::set<int32_t> rounded_twice_;                     // by ValueId
+  std::map<int32_t, std::vector<int>> carried_orders_;  // by LayoutId
   std::map<int32_t, TensorView> tensors_;           // by ValueId of the parameter
   std::map<std::string, llvm::Value*> entry_ints_;  // by expression text
   std::vector<Expr> entry_exprs_;

@@ -155,7 +155,8 @@ bool Precedes(const Function& fn, OpId a, OpId b) {
 }
 
 // The op that issues for longest, where its role issues all the time; none: something else binds.
-OpId LongestIfBound(const Function& fn, const LoopReport& report, const ir::LoopSchedule& placed) {
+OpId LongestIfBound(const Function& fn, OpId loop, const LoopReport& report,
+                    const ir::LoopSchedule& placed) {
   const ir::Schedule& schedule = report.solution.schedule;
   std::map<int, int64_t> issue;  // by role
   const ir::ScheduledOp* longest = nullptr;
@@ -169,7 +170,8 @@ OpId LongestIfBound(const Function& fn, const LoopReport& report, const ir::Loop
   }
   constexpr double kSlack = 1.01;  // of II, beyond what the role issues
   if (!longest ||
-      static_cast<double>(schedule.ii) > kSlack * static_cast<double>(issue[longest->role]))
+      (static_cast<double>(schedule.ii) > kSlack * static_cast<double>(issue[longest->role]) &&
+       !TurnsOverlap(fn, loop, placed)))
     return {};
   const auto v = static_cast<size_t>(report.extraction.graph.FindOp(longest->name));
   const std::vector<OpId> members = report.extraction.origins[v].members();
@@ -193,7 +195,7 @@ bool SameOrder(const ir::LoopPlan& a, const ir::LoopPlan& b) {
 std::optional<ir::LoopPlan> Together(const CutProgram& c, OpId loop, const ir::LoopPlan& plan,
                                      const std::map<int, int>& compute, ir::LoopSchedule schedule,
                                      LoopReport* report) {
-  const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, *report, schedule);
+  const OpId longest = c.given ? OpId() : LongestIfBound(c.fn, loop, *report, schedule);
   std::string why;
   if (!longest.valid() || !IssueTogether(c.fn, loop, longest, &schedule)) return std::nullopt;
   std::optional<ir::LoopPlan> other = PlanLoop(c.fn, loop, schedule, &why);

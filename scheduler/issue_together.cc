@@ -45,10 +45,20 @@ std::vector<OpId> OrderOf(const ir::Function& fn, OpId loop, const ir::LoopSched
   return ops;
 }
 
+constexpr int kWarpgroups = 2;
+
 }  // namespace
 
+bool TurnsOverlap(const ir::Function& fn, OpId loop, const ir::LoopSchedule& schedule) {
+  const std::vector<OpId> order = OrderOf(fn, loop, schedule);
+  if (schedule.warpgroups != kWarpgroups || order.size() < 3 || schedule.ii <= 0) return false;
+  const OpId first = order.front(), last = order.back();
+  if (!schedule.in_flight.count(first) || !schedule.in_flight.count(last)) return false;
+  const int64_t turn = (schedule.ops.at(last).cycle - schedule.ops.at(first).cycle) % schedule.ii;
+  return kWarpgroups * turn > schedule.ii;
+}
+
 bool IssueTogether(const ir::Function& fn, OpId loop, OpId longest, ir::LoopSchedule* schedule) {
-  constexpr int kWarpgroups = 2;
   const std::vector<OpId> order = OrderOf(fn, loop, *schedule);
   if (schedule->warpgroups != kWarpgroups || order.size() < 3) return false;
   const OpId first = order.front(), last = order.back();

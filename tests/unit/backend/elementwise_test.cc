@@ -198,6 +198,37 @@ TEST(Quotients, ByOneNumber) {
 }
 
 // (x / 2) · (1 + t) is one fma and one product, and the same number whatever x and t are.
+// What a factor that is mostly one is made of is rounded as it is written: where x is y,
+// exp2(x * c - y * c) is one. Rounded once it would be 1 + 1e-7 or so, and nobody would skip it.
+TEST(Seldom, FactorsAreOneWhereNothingMoved) {
+  SKIP_WITHOUT_DEVICE();
+  for (int64_t seldom : {1, 0}) {
+    Kernel k("seldom" + std::to_string(seldom));
+    const ir::Layout layout = ir::BlockedLayout({256}, 1, 128);
+    const std::vector<double> data = Random(DType::kF32, 256, 11, 1, 9);
+    const ValueId x = k.Load(k.In({"X", DType::kF32, {256}, data, {}}), {256}, layout);
+    const ValueId y = k.Load(k.In({"Y", DType::kF32, {256}, data, {}}), {256}, layout);
+    const Type type = k.fn.type(x);
+    const ValueId c = k.b.Value(OpKind::kConstant, {}, type, {{"value", 1.4426950408889634}});
+    const ValueId apart =
+        k.b.Binary(OpKind::kSub, k.b.Binary(OpKind::kMul, x, c), k.b.Binary(OpKind::kMul, y, c));
+    const ValueId factor = k.b.Value(OpKind::kExp2, {apart}, type);
+    const ValueId wide =
+        k.b.Value(OpKind::kWarpBroadcast, {factor}, type, {{"axes", std::vector<int64_t>{0}}});
+    const ValueId one = k.b.Value(OpKind::kConstant, {}, type, {{"value", 1.0}});
+    k.Store(k.Out({"C", DType::kF32, {256}, {}, {}}),
+            seldom ? k.b.Value(OpKind::kMul, {one, wide}, type, {{"seldom", int64_t{1}}})
+                   : k.b.Binary(OpKind::kMul, one, wide));
+    ASSERT_TRUE(k.Run());
+    int64_t ones = 0;
+    for (double v : k.values("C")) ones += v == 1;
+    if (seldom)
+      EXPECT_EQ(ones, 256);
+    else
+      EXPECT_LT(ones, 256) << "rounded once: the test says nothing";
+  }
+}
+
 TEST_F(Elementwise, ScaledSums) {
   SKIP_WITHOUT_DEVICE();
   const std::vector<double> special = {0,     -0.0,  1,      kInf, -kInf,      kNan, 3e38,
