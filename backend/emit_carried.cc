@@ -117,58 +117,6 @@ bool Emitter::Outlived(const ir::Op& loop, size_t carried) const {
   return false;
 }
 
-// The registers of a tile of bytes in the order in which a product reads them, if it reads tiles of
-// this layout in another one (by a conversion between registers of a thread); empty: they stay as
-// they are. Words that are carried in that order are made by the conversions to bytes alone and are
-// read as they are. In the other one they were put together by six instructions and taken apart by
-// two, each word: 130 of a turn of attention on 8-bit floats, 550 long.
-const std::vector<int>& Emitter::CarriedOrder(ir::ValueId v) {
-  static const std::vector<int> kNone;
-  const ir::Type& type = fn_.type(v);
-  if (!type.is_tile() || type.rank() == 0 || ir::Info(type.dtype).bits != 8 || !type.layout.valid())
-    return kNone;
-  const auto known = carried_orders_.find(type.layout.index);
-  if (known != carried_orders_.end()) return known->second;
-  std::vector<int>& order = carried_orders_[type.layout.index];
-  for (const ir::Op& op : fn_.ops) {
-    if (op.kind != OpKind::kConvert || op.i("scratch", -1) >= 0) continue;
-    const ir::Type& to = fn_.type(op.results[0]);
-    if (fn_.type(op.operands[0]).layout != type.layout || to.shape != type.shape ||
-        ir::Info(to.dtype).bits != 8 ||
-        ir::ExchangedInQuads(to, fn_.layout(op.operands[0]), fn_.layout(op.results[0])))
-      continue;
-    const auto map =
-        ir::RegisterMap(fn_.layout(op.operands[0]), fn_.layout(op.results[0]), to.shape);
-    if (!map || static_cast<int64_t>(map->size()) != fn_.layout(op.operands[0]).regs()) continue;
-    std::vector<int> sorted(*map);
-    std::sort(sorted.begin(), sorted.end());
-    bool each = true;
-    for (size_t i = 0; i < sorted.size(); ++i) each &= sorted[i] == static_cast<int>(i);
-    if (!each) continue;
-    order = *map;
-    break;
-  }
-  return order;
-}
-
-Regs Emitter::PackCarried(ir::ValueId v) {
-  const std::vector<int>& order = CarriedOrder(v);
-  if (order.empty()) return Pack(Get(v), fn_.type(v).dtype);
-  const Regs& as_they_are = Get(v);
-  Regs read;
-  for (int r : order) read.push_back(as_they_are[static_cast<size_t>(r)]);
-  return Pack(read, fn_.type(v).dtype);
-}
-
-Regs Emitter::UnpackCarried(const Regs& words, ir::ValueId v, size_t count) {
-  Regs read = Unpack(words, fn_.type(v).dtype, count);
-  const std::vector<int>& order = CarriedOrder(v);
-  if (order.empty()) return read;
-  Regs as_they_are(count);
-  for (size_t i = 0; i < count; ++i) as_they_are[static_cast<size_t>(order[i])] = read[i];
-  return as_they_are;
-}
-
 // What the loop carries to its next turn, in registers that it gets at the end of this one.
 Regs Emitter::AtEnd(const ir::Op& loop, size_t carried, Regs words) {
   if (!Outlived(loop, carried)) return words;

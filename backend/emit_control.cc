@@ -53,7 +53,7 @@ Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   std::vector<Regs> init;
   for (size_t i = 1; i < args.size(); ++i)
-    init.push_back(PackCarried(op.operands[i + 1]));
+    init.push_back(Pack(Get(op.operands[i + 1]), fn_.type(args[i]).dtype));
   before = b_.GetInsertBlock();
   llvm::BasicBlock* body = NewBlock("for");
   llvm::BasicBlock* exit = NewBlock("for.end");
@@ -77,8 +77,8 @@ Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   Set(args[0], {narrow ? b_.CreateZExt(position, wide) : position});
   for (size_t i = 0; i < init.size(); ++i) {
     const ir::ValueId arg = args[i + 1];
-    Set(arg, UnpackCarried(Regs(phis[i].begin(), phis[i].end()), arg,
-                           Get(op.operands[i + 2]).size()));
+    Set(arg, Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(arg).dtype,
+                    Get(op.operands[i + 2]).size()));
   }
   const bool outside = describe_anew_;
   describe_anew_ = !HasLoop(region) && ManyDescriptors(region);
@@ -87,7 +87,7 @@ Result<void> Emitter::EmitForLoop(const ir::Op& op) {
   const std::vector<ir::ValueId> yields = Yields(region);
   std::vector<Regs> next;
   for (size_t i = 0; i < init.size(); ++i)
-    next.push_back(AtEnd(op, i, PackCarried(yields[i])));
+    next.push_back(AtEnd(op, i, Pack(Get(yields[i]), fn_.type(yields[i]).dtype)));
   llvm::Value* step = llvm::ConstantInt::getSigned(lo->getType(), op.i("step"));
   llvm::Value* following =
       narrow ? b_.CreateNUWAdd(position, step) : b_.CreateNSWAdd(position, step);
@@ -109,7 +109,7 @@ Result<void> Emitter::EmitForLoop(const ir::Op& op) {
     }
   for (size_t i = 0; i < init.size(); ++i)
     Set(op.results[i],
-        UnpackCarried(last[i], op.results[i], Get(op.operands[i + 2]).size()));
+        Unpack(last[i], fn_.type(op.results[i]).dtype, Get(op.operands[i + 2]).size()));
   return Done();
 }
 
@@ -118,7 +118,7 @@ Result<void> Emitter::EmitWhile(const ir::Op& op) {
   const std::vector<ir::ValueId>& body_args = fn_.blocks[op.regions[1]].args;
   std::vector<Regs> init;
   for (size_t i = 0; i < args.size(); ++i)
-    init.push_back(PackCarried(op.operands[i]));
+    init.push_back(Pack(Get(op.operands[i]), fn_.type(args[i]).dtype));
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* head = NewBlock("while");
   llvm::BasicBlock* body = NewBlock("while.body");
@@ -132,8 +132,8 @@ Result<void> Emitter::EmitWhile(const ir::Op& op) {
       phis[i].back()->addIncoming(v, before);
     }
   for (size_t i = 0; i < init.size(); ++i)
-    Set(args[i], UnpackCarried(Regs(phis[i].begin(), phis[i].end()), args[i],
-                               Get(op.operands[i]).size()));
+    Set(args[i], Unpack(Regs(phis[i].begin(), phis[i].end()), fn_.type(args[i]).dtype,
+                        Get(op.operands[i]).size()));
   TRY_VOID(EmitBlock(op.regions[0]));
   const std::vector<ir::ValueId> tested = Yields(op.regions[0]);
   b_.CreateCondBr(SameInAllLanes(op, tested[0]), body, exit);
@@ -145,7 +145,7 @@ Result<void> Emitter::EmitWhile(const ir::Op& op) {
   TRY_VOID(EmitBlock(op.regions[1]));
   const std::vector<ir::ValueId> next = Yields(op.regions[1]);
   for (size_t i = 0; i < init.size(); ++i) {
-    const Regs packed = PackCarried(next[i]);
+    const Regs packed = Pack(Get(next[i]), fn_.type(next[i]).dtype);
     for (size_t r = 0; r < packed.size(); ++r)
       phis[i][r]->addIncoming(packed[r], b_.GetInsertBlock());
   }
@@ -166,7 +166,7 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
       TRY_VOID(EmitBlock(op.regions[arm]));
       KeepInArm(op.regions[arm]);
       for (ir::ValueId v : Yields(op.regions[arm]))
-        results[arm].push_back(PackCarried(v));
+        results[arm].push_back(Pack(Get(v), fn_.type(v).dtype));
     }
     // What an arm that does nothing yields would be set in front of the branch, whichever way that
     // goes (the zeros of a product without iterations, for every tile).
@@ -184,7 +184,7 @@ Result<void> Emitter::EmitIf(const ir::Op& op) {
     }
   for (size_t i = 0; i < op.results.size(); ++i) {
     const ir::ValueId v = Yields(op.regions[0])[i];
-    Set(op.results[i], UnpackCarried(merged[i], v, Get(v).size()));
+    Set(op.results[i], Unpack(merged[i], fn_.type(v).dtype, Get(v).size()));
   }
   return Done();
 }

@@ -2,9 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/InstrTypes.h>
-#include <llvm/IR/Instructions.h>
-#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 
@@ -44,65 +41,9 @@ bool Emitter::HasProducts() const {
   });
 }
 
-namespace {
-
-// Byte `i` of a word, if that is what the value is.
-struct ByteOfWord {
-  llvm::Value* word = nullptr;
-  uint64_t i = 0;
-};
-
-ByteOfWord OriginOf(llvm::Value* byte) {
-  auto* cut = llvm::dyn_cast<llvm::TruncInst>(byte);
-  llvm::Value* word = cut ? cut->getOperand(0) : nullptr;
-  if (!word || !word->getType()->isIntegerTy(32)) return {};
-  auto* shift = llvm::dyn_cast<llvm::BinaryOperator>(word);
-  if (!shift || shift->getOpcode() != llvm::Instruction::LShr) return {word, 0};
-  auto* by = llvm::dyn_cast<llvm::ConstantInt>(shift->getOperand(1));
-  if (!by || by->getZExtValue() % 8) return {word, 0};
-  return {shift->getOperand(0), by->getZExtValue() / 8};
-}
-
-// Words of bytes that were taken out of words, each out of one or two of them: they are picked by
-// one instruction. A loop carries words, in the order in which they were made; a product reads
-// them in its own. LLVM puts four bytes together by nine instructions (an operand of 64 bytes a
-// thread that was made in the turn before: 150 of a turn's 550). Empty: other bytes are among them.
-Regs PickBytes(llvm::IRBuilder<>& b, const Regs& bytes) {
-  if (bytes.empty() || bytes.size() % 4) return {};
-  struct Pick {
-    llvm::Value* words[2] = {nullptr, nullptr};
-    uint32_t which = 0;  // PTX's selector, four bits a byte
-  };
-  std::vector<Pick> picks(bytes.size() / 4);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const ByteOfWord from = OriginOf(bytes[i]);
-    Pick& pick = picks[i / 4];
-    if (!from.word) return {};
-    size_t at = 0;
-    while (at < 2 && pick.words[at] && pick.words[at] != from.word) ++at;
-    if (at == 2) return {};
-    pick.words[at] = from.word;
-    pick.which |= static_cast<uint32_t>(4 * at + from.i) << (4 * (i % 4));
-  }
-  constexpr uint32_t kAsItIs = 0x3210;
-  Regs words;
-  for (const Pick& pick : picks)
-    words.push_back(pick.which == kAsItIs
-                        ? pick.words[0]
-                        : b.CreateIntrinsic(llvm::Intrinsic::nvvm_prmt, {},
-                                            {pick.words[0],
-                                             pick.words[1] ? pick.words[1] : pick.words[0],
-                                             b.getInt32(pick.which)}));
-  return words;
-}
-
-}  // namespace
-
 Regs Emitter::Pack(const Regs& elements, DType d) {
   const int bits = d == DType::kBool ? 1 : ir::Info(d).bits;
   if (bits != 8 && bits != 16) return elements;
-  if (bits == 8)
-    if (Regs words = PickBytes(b_, elements); !words.empty()) return words;
   // Bytes become pairs first: conversions make them so, and LLVM sees that a pair is what one made.
   const auto paired = [&](const Regs& parts, int width) {
     Regs out;

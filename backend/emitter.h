@@ -146,10 +146,6 @@ class Emitter {
   bool HasProducts() const;
   Regs Pack(const Regs& elements, ir::DType d);
   Regs Unpack(const Regs& words, ir::DType d, size_t count);
-  // The same of what loops and branches carry; `v` gives the type.
-  Regs PackCarried(ir::ValueId v);
-  Regs UnpackCarried(const Regs& words, ir::ValueId v, size_t count);
-  const std::vector<int>& CarriedOrder(ir::ValueId v);
   // Neighbouring elements as the fewest memory words (i32 …, or one i16 or i8); bools as bytes.
   Regs ToMemory(const Regs& elements, ir::DType d);
   Regs FromMemory(const Regs& words, ir::DType d, size_t count);
@@ -410,11 +406,10 @@ class Emitter {
   KernelImage image_;
   llvm::Function* function_ = nullptr;
   llvm::GlobalVariable* smem_ = nullptr;
-  llvm::Instruction* allocas_ = nullptr;            // allocas go before this
-  std::vector<Regs> values_;                        // by ValueId
+  llvm::Instruction* allocas_ = nullptr;  // allocas go before this
+  std::vector<Regs> values_;              // by ValueId
   bool seldom_known_ = false;
-  std::set<int32_t> rounded_twice_;                     // by ValueId
-  std::map<int32_t, std::vector<int>> carried_orders_;  // by LayoutId
+  std::set<int32_t> rounded_twice_;                 // by ValueId
   std::map<int32_t, TensorView> tensors_;           // by ValueId of the parameter
   std::map<std::string, llvm::Value*> entry_ints_;  // by expression text
   std::vector<Expr> entry_exprs_;

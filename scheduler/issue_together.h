@@ -9,10 +9,11 @@
 //
 // Where II is what the role issues, in any order, the order is free; where turns as solved are
 // longer than II has room for, one for each warpgroup, that II is none (attention on 8-bit floats,
-// an H200: 1623 cycles solved, exponentials between the products of a turn of 1030, 2240 taken). Of two products, of which the
-// second multiplies what is made of the first one's result, the first is then followed by what is
-// left to do of the iteration before behind its longest op, that by the second product, and all
-// that waits for the first one's result comes last. What the second one adds to is made in front.
+// an H200: 1623 cycles solved, exponentials between the products of a turn of 1030, 2240 taken). Of
+// two products, of which the second multiplies what is made of the first one's result, the first is
+// then followed by what is left to do of the iteration before behind its longest op, that by the
+// second product, and all that waits for the first one's result comes last. What the second one
+// adds to is made in front.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

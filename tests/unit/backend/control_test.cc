@@ -43,50 +43,6 @@ TEST(Control, ForCarriesTiles) {
   }
 }
 
-// A product reads bytes in an order of its own (even and odd columns of a pair of rows apart, say).
-// The words that a loop carries are in it: nothing is put together or taken apart.
-TEST(Control, BytesAreCarriedAsTheyAreRead) {
-  SKIP_WITHOUT_DEVICE();
-  const std::vector<int64_t> shape = {64, 64};
-  const ir::Layout pairs = ir::AccumulatorLayout(64, 64, 1, ir::WgSplit::kM);
-  // The same registers of the same threads, the columns' two places swapped.
-  ir::Layout read = pairs;
-  ASSERT_GE(read.reg.size(), 2u);
-  std::swap(read.reg[read.reg.size() - 1], read.reg[read.reg.size() - 2]);
-  Kernel k("carried_bytes");
-  const ValueId a = k.In({"A", DType::kF32, shape, Random(DType::kF32, 64 * 64, 3, -3, 3), {}});
-  const Type wide = k.Tile(DType::kF32, shape, pairs), bytes = k.Tile(DType::kE4M3, shape, pairs);
-  const ValueId v = k.Load(a, shape, pairs);
-  const ValueId first = k.b.Value(OpKind::kCast, {v}, bytes);
-  const ir::OpId loop = k.b.Add(OpKind::kFor, {k.b.Int(0), k.b.Int(3), first, v}, {bytes, wide},
-                                {{"step", int64_t{1}}});
-  const ir::BlockId body = k.fn.AddBlock(loop);
-  k.fn.ops[loop].regions.push_back(body);
-  k.fn.AddArg(body, Type::Scalar(DType::kI64));
-  const ValueId carried = k.fn.AddArg(body, bytes), sum = k.fn.AddArg(body, wide);
-  ir::Builder inner(k.fn, body);
-  const ValueId as_read =
-      inner.Value(OpKind::kConvert, {carried}, k.Tile(DType::kE4M3, shape, read),
-                  {{"scratch", int64_t{-1}}});
-  const ValueId back =
-      inner.Value(OpKind::kConvert, {as_read}, bytes, {{"scratch", int64_t{-1}}});
-  const ValueId next = inner.Binary(OpKind::kAdd, sum, inner.Value(OpKind::kCast, {back}, wide));
-  inner.Yield({inner.Value(OpKind::kCast, {next}, bytes), next});
-  k.Store(k.Out({"C", DType::kF32, shape, {}, {}}), k.fn.ops[loop].results[1]);
-  ASSERT_TRUE(k.Run());
-  std::vector<double> want;
-  for (double x : k.values("A")) {
-    double total = x, at = RoundTo(DType::kE4M3, x);
-    for (int i = 0; i < 3; ++i) {
-      total = static_cast<float>(total + at);
-      at = RoundTo(DType::kE4M3, total);
-    }
-    want.push_back(total);
-  }
-  ExpectNear(k.values("C"), want, 1e-6, "carried bytes");
-  EXPECT_EQ(k.image().ptx.find("prmt"), std::string::npos) << k.image().ptx;
-}
-
 TEST(Control, WhileIfCounterScalars) {
   SKIP_WITHOUT_DEVICE();
   // Collatz steps of a runtime scalar, odd steps counted apart.
