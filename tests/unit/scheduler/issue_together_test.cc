@@ -107,6 +107,18 @@ TEST_F(IssueTogetherTest, OneWarpgroupKeepsItsOrder) {
   EXPECT_EQ(Order(), before);
 }
 
+// From the first product to the second one of the iteration before: 400 of 600 cycles, twice.
+TEST_F(IssueTogetherTest, TurnsThatOverlapAreSeen) {
+  EXPECT_TRUE(TurnsOverlap(fn_, loop_, schedule_));
+  schedule_.ii = 801;
+  EXPECT_FALSE(TurnsOverlap(fn_, loop_, schedule_)) << "there is room for both";
+  schedule_.ii = 390;  // the second one is 10 cycles behind the first of the next iteration
+  EXPECT_FALSE(TurnsOverlap(fn_, loop_, schedule_));
+  schedule_.ii = 600;
+  schedule_.warpgroups = 1;
+  EXPECT_FALSE(TurnsOverlap(fn_, loop_, schedule_)) << "nobody else takes turns";
+}
+
 TEST_F(IssueTogetherTest, ProductsAtOnceKeepTheirOrder) {
   schedule_.in_flight.clear();
   EXPECT_FALSE(IssueTogether(fn_, loop_, longest_, &schedule_));
