@@ -127,21 +127,30 @@ def _block_fp8(make, id, m, n, k):
 
 
 def _weights8(make, id, m, n, k):
+    """Of many rows in two launches: weights as plain numbers, then a plain product."""
+    wide = m >= 1024
     return make(id, "std/models/scaled.tile:gemm_w8a16",
                 [("A", "bf16", (m, k), "in"), ("W", "i8", (n, k), "in"),
-                 ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")], {},
+                 ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")]
+                + [("B", "bf16", (n, k), "out")] * wide, {},
                 "w8a16", 2.0 * m * n * k,
-                fill={"W": ("integers", -127, 128), "scale": ("positive",)})
+                fill={"W": ("integers", -127, 128), "scale": ("positive",)}, touched={"B": 0},
+                steps=[("std/models/plain_weights.tile:plain_w8a16", ["W", "scale", "B"], {}),
+                       ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
 
 def _weights4(make, id, m, n, k):
-    kb = k // 128
+    kb, wide = k // 128, m >= 1024
     return make(id, "std/models/scaled.tile:gemm_w4a16",
-                [("A", "bf16", (m, kb, 128), "in"), ("W", "u8", (n, kb, 64), "in"),
+                [("A", "bf16", (m, k) if wide else (m, kb, 128), "in"),
+                 ("W", "u8", (n, kb, 64), "in"),
                  ("scale", "bf16", (kb, n), "in"), ("zero", "u8", (kb, n), "in"),
-                 ("C", "bf16", (m, n), "out")], {}, "w4a16", 2.0 * m * n * k,
+                 ("C", "bf16", (m, n), "out")] + [("B", "bf16", (n, k), "out")] * wide, {},
+                "w4a16", 2.0 * m * n * k,
                 fill={"W": ("integers", 0, 256), "zero": ("integers", 0, 16),
-                      "scale": ("positive",)})
+                      "scale": ("positive",)}, touched={"B": 0},
+                steps=[("std/models/plain_weights.tile:plain_w4a16", ["W", "scale", "zero", "B"],
+                        {}), ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
 
 def _conv2d(make, id, kernel, n, h, w, i, o, r=3):
