@@ -137,8 +137,11 @@ TEST_F(SplitTest, ASumOfTwoProductsIsHeldOnce) {
   DiagSink diags;
   const Result<Machine> h200 = MachineOf({}, diags);
   ASSERT_TRUE(h200.ok());
-  const Call call = Of({{"M", int64_t{4096}}, {"N", int64_t{8192}}, {"KB", int64_t{64}},
-                        {"BM", int64_t{256}}, {"BN", int64_t{128}}});
+  const Call call = Of({{"M", int64_t{4096}},
+                        {"N", int64_t{8192}},
+                        {"KB", int64_t{64}},
+                        {"BM", int64_t{256}},
+                        {"BN", int64_t{128}}});
   auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
   ASSERT_TRUE(tile.ok());
   auto clean = Clean(std::move(*tile), {}, diags);

@@ -258,7 +258,8 @@ TEST(FoldTranspose, WhatIsStoredNarrowIsTurnedLast) {
       %a = load %A, %m, %0 {modes = "rr", sizes = [16, 8]} : f32[16, 8]
       %n = neg %a : f32[16, 8]
 )" + made + R"(
-      %c = cast %b : )" + dtype +
+      %c = cast %b : )" +
+                     dtype +
                      R"([8, 16]
       store %O, %c, %0, %N, %m, %M {modes = "rr", sizes = [8, 16]}
       yield
@@ -274,8 +275,8 @@ TEST(FoldTranspose, WhatIsStoredNarrowIsTurnedLast) {
   EXPECT_NE(moved.find("transpose %b {perm = [1, 0]} : bf16[8, 16]"), std::string::npos) << moved;
   const std::string loaded = "%b = transpose %a {perm = [1, 0]} : f32[8, 16]\n";
   const std::string read = turned + "%d = neg %b : f32[8, 16]\n";
-  for (const std::string& text : {Print(after(loaded, "bf16")), Print(after(turned, "f64")),
-                                  Print(after(read, "bf16"))})
+  for (const std::string& text :
+       {Print(after(loaded, "bf16")), Print(after(turned, "f64")), Print(after(read, "bf16"))})
     EXPECT_NE(text.find("cast %b"), std::string::npos) << text;
 }
 
