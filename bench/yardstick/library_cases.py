@@ -41,12 +41,13 @@ def _products(make):
                    ("scale", "f16", (k // 128, n), "in"),
                    ("zero", "u32", (k // 128, n // 8), "in")]
         fill = {"Wq": ("words",), "zero": ("words",), "scale": ("share",)}
-        m, of = 16, f"std/models/packed_weights.tile:gemm_{kind}"
-        yield make(f"{kind}_m{m}_8192x8192", of,
-                   [("X", "f16", (m, k), "in"), *weights, ("Y", "f16", (m, n), "out")], {}, kind,
-                   2.0 * m * n * k, fill=fill)
-        m = 4096  # weights as plain numbers, then a plain product
-        yield make(f"{kind}_m{m}_8192x8192", of,
+        of = f"std/models/packed_weights.tile:gemm_{kind}"
+        for m in (16, 4096):
+            yield make(f"{kind}_m{m}_8192x8192", of,
+                       [("X", "f16", (m, k), "in"), *weights, ("Y", "f16", (m, n), "out")], {},
+                       kind, 2.0 * m * n * k, fill=fill)
+        # Weights as plain numbers, then a plain product.
+        yield make(f"{kind}_plain_m{m}_8192x8192", of,
                    [("A", "f16", (m, k), "in"), *weights, ("C", "f16", (m, n), "out"),
                     ("B", "f16", (k, n), "out")], {}, kind, 2.0 * m * n * k, fill=fill,
                    touched={"B": 0},

@@ -385,6 +385,8 @@ ANSWERS = {
 }
 
 SEEN = {
+    "gptq": lambda t, c, *plain: [c], "awq": lambda t, c, *plain: [c],
+    "lora": lambda t, y, *low: [y],
     "attention_sinks": lambda t, o: [o[:1, :1]],
     "linear_loss": lambda t, part, at, lse, loss: [lse, loss],
     "retention": lambda t, o: [o[0, :2]], "gated_delta": lambda t, o: [o[0, :2]],

@@ -126,9 +126,8 @@ def _block_fp8(make, id, m, n, k):
                 fill={"sa": ("positive",), "sb": ("positive",)})
 
 
-def _weights8(make, id, m, n, k):
-    """Of many rows in two launches: weights as plain numbers, then a plain product."""
-    wide = m >= 1024
+def _weights8(make, id, m, n, k, wide=False):
+    """`wide`: in two launches, weights as plain numbers and a plain product."""
     return make(id, "std/models/scaled.tile:gemm_w8a16",
                 [("A", "bf16", (m, k), "in"), ("W", "i8", (n, k), "in"),
                  ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")]
@@ -139,8 +138,8 @@ def _weights8(make, id, m, n, k):
                        ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
 
-def _weights4(make, id, m, n, k):
-    kb, wide = k // 128, m >= 1024
+def _weights4(make, id, m, n, k, wide=False):
+    kb = k // 128
     return make(id, "std/models/scaled.tile:gemm_w4a16",
                 [("A", "bf16", (m, k) if wide else (m, kb, 128), "in"),
                  ("W", "u8", (n, kb, 64), "in"),
@@ -282,6 +281,8 @@ def cases(case):
     for m in (16, 4096):
         out += [_weights8(make, f"w8a16_m{m}_28672x8192", m, 28672, 8192),
                 _weights4(make, f"w4a16_m{m}_28672x16384", m, 28672, 16384)]
+    out += [_weights8(make, "w8a16_plain_m4096_28672x8192", 4096, 28672, 8192, True),
+            _weights4(make, "w4a16_plain_m4096_28672x16384", 4096, 28672, 16384, True)]
     out += [_conv2d(make, f"{kernel}_32x56x56_256", kernel, 32, 56, 56, 256, 256)
             for kernel in ("conv2d", "conv2d_dx", "conv2d_dw")]
     for part in (_norms_and_losses, _flat, _tokens, _sequences):
