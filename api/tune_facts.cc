@@ -80,10 +80,18 @@ bool FillsRegisters(const ir::Function& fn, const ir::Target& target) {
     if (carried == 0) continue;
     const std::vector<ir::OpId>& body = fn.blocks[op.regions.back()].ops;
     const std::vector<ir::ValueId>& kept = fn.ops[body.back()].operands;
+    // A sum that the next product goes on with is no tile beside it.
+    const auto goes_on = [&](ir::ValueId sum) {
+      return std::any_of(body.begin(), body.end(), [&](ir::OpId id) {
+        const ir::Op& next = fn.ops[id];
+        return next.kind == ir::OpKind::kDot && next.operands.size() > 2 && next.operands[2] == sum;
+      });
+    };
     for (ir::OpId id : body) {
       const ir::Op& product = fn.ops[id];
       if (product.kind == ir::OpKind::kDot &&
-          std::find(kept.begin(), kept.end(), product.results[0]) == kept.end())
+          std::find(kept.begin(), kept.end(), product.results[0]) == kept.end() &&
+          !goes_on(product.results[0]))
         beside = std::max(beside, registers(product.results[0]));
     }
     if (carried + beside > filled) return true;

@@ -10,6 +10,14 @@ def _products(make):
                [("X", "bf16", (m, k), "in"), ("W", "bf16", (n, k), "in"),
                 ("A", "bf16", (r, k), "in"), ("B", "bf16", (n, r), "in"),
                 ("Y", "bf16", (m, n), "out")], {"scale": 0.5}, "lora", 2.0 * m * (n + r) * k)
+    of = "std/models/adapters.tile:lora_"
+    yield make("lora_two_8192x4096x4096_r16", of + "outer",
+               [("X", "bf16", (m, k), "in"), ("W", "bf16", (n, k), "in"),
+                ("A", "bf16", (r, k), "in"), ("B", "bf16", (n, r), "in"),
+                ("Y", "bf16", (m, n), "out"), ("low", "bf16", (m, r), "out")], {"scale": 0.5},
+               "lora", 2.0 * m * (n + r) * k, touched={"low": 0},
+               steps=[(of + "inner", ["X", "A", "low"], {"scale": 0.5}),
+                      (of + "outer", ["X", "W", "low", "B", "Y"], {})])
     # Of a symmetric result half is counted; of a symmetric operand all of the product.
     yield make("syrk_8192x4096", "std/models/symmetric.tile:syrk",
                [("A", "bf16", (m, k), "in"), ("C", "bf16", (m, m), "out")], {}, "syrk",
@@ -28,15 +36,24 @@ def _products(make):
                {"N": n}, "block_sparse", 2.0 * m * n * n / 4, options={"unlike": ("cublas",)},
                fill={"start": ("integers", 0, 1), "column": ("integers", 0, 1)})
     for kind in ("gptq", "awq"):
+        n = k = 8192
+        weights = [("Wq", "u32", (k // 8, n) if kind == "gptq" else (k, n // 8), "in"),
+                   ("scale", "f16", (k // 128, n), "in"),
+                   ("zero", "u32", (k // 128, n // 8), "in")]
+        fill = {"Wq": ("words",), "zero": ("words",), "scale": ("share",)}
+        of = f"std/models/packed_weights.tile:gemm_{kind}"
         for m in (16, 4096):
-            n = k = 8192
-            q = (k // 8, n) if kind == "gptq" else (k, n // 8)
-            yield make(f"{kind}_m{m}_8192x8192", f"std/models/packed_weights.tile:gemm_{kind}",
-                       [("X", "f16", (m, k), "in"), ("Wq", "u32", q, "in"),
-                        ("scale", "f16", (k // 128, n), "in"),
-                        ("zero", "u32", (k // 128, n // 8), "in"), ("Y", "f16", (m, n), "out")],
-                       {}, kind, 2.0 * m * n * k,
-                       fill={"Wq": ("words",), "zero": ("words",), "scale": ("share",)})
+            yield make(f"{kind}_m{m}_8192x8192", of,
+                       [("X", "f16", (m, k), "in"), *weights, ("Y", "f16", (m, n), "out")], {},
+                       kind, 2.0 * m * n * k, fill=fill)
+        # Weights as plain numbers, then a plain product.
+        yield make(f"{kind}_plain_m{m}_8192x8192", of,
+                   [("A", "f16", (m, k), "in"), *weights, ("C", "f16", (m, n), "out"),
+                    ("B", "f16", (k, n), "out")], {}, kind, 2.0 * m * n * k, fill=fill,
+                   touched={"B": 0},
+                   steps=[(f"std/models/plain_weights.tile:plain_{kind}",
+                           ["Wq", "scale", "zero", "B"], {}),
+                          ("std/matmul_f16.tile:gemm_nn_f16", [*"ABC"], {})])
     r, k, v = 8192, 4096, 128256
     part, per = ("f32", (2, r), "out"), ("f32", (r,), "out")
     of = "std/models/linear_loss.tile:"

@@ -80,10 +80,15 @@ def _unpacked(t, kind):
     return (q - z.repeat_interleave(128, 0)) * scale
 
 
+def _rows(t):
+    """Of the product: X of the kernel that unpacks, A of the plain product behind one that does."""
+    return t["X"] if "X" in t else t["A"]
+
+
 def _f16_product(kind):
     def peer(t, case):
-        w = _unpacked(t, kind).half().mT.contiguous()
-        return lambda: t["X"] @ w.mT
+        x, w = _rows(t), _unpacked(t, kind).half().mT.contiguous()
+        return lambda: x @ w.mT
     return peer
 
 
@@ -355,8 +360,8 @@ ANSWERS = {
     "syrk": lambda t, c: t["A"].float() @ t["A"].float().mT,
     "symm": lambda t, c: _lower(t, torch.Tensor.float) @ t["B"].float(),
     "complex": _answer_complex, "block_sparse": _answer_sparse,
-    "gptq": lambda t, c: t["X"].float() @ _unpacked(t, "gptq"),
-    "awq": lambda t, c: t["X"].float() @ _unpacked(t, "awq"),
+    "gptq": lambda t, c: _rows(t).float() @ _unpacked(t, "gptq"),
+    "awq": lambda t, c: _rows(t).float() @ _unpacked(t, "awq"),
     "linear_loss": lambda t, c: _linear_loss(t, c, torch.Tensor.float),
     "attention_sinks": _answer_sink, "retention": _retention, "gated_delta": _gated_delta,
     "gated_delta_chunks": _gated_delta, "gated_delta_back": _gated_delta_back, "rwkv7": _rwkv7,
@@ -380,6 +385,8 @@ ANSWERS = {
 }
 
 SEEN = {
+    "gptq": lambda t, c, *plain: [c], "awq": lambda t, c, *plain: [c],
+    "lora": lambda t, y, *low: [y],
     "attention_sinks": lambda t, o: [o[:1, :1]],
     "linear_loss": lambda t, part, at, lse, loss: [lse, loss],
     "retention": lambda t, o: [o[0, :2]], "gated_delta": lambda t, o: [o[0, :2]],

@@ -126,22 +126,30 @@ def _block_fp8(make, id, m, n, k):
                 fill={"sa": ("positive",), "sb": ("positive",)})
 
 
-def _weights8(make, id, m, n, k):
+def _weights8(make, id, m, n, k, wide=False):
+    """`wide`: in two launches, weights as plain numbers and a plain product."""
     return make(id, "std/models/scaled.tile:gemm_w8a16",
                 [("A", "bf16", (m, k), "in"), ("W", "i8", (n, k), "in"),
-                 ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")], {},
+                 ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")]
+                + [("B", "bf16", (n, k), "out")] * wide, {},
                 "w8a16", 2.0 * m * n * k,
-                fill={"W": ("integers", -127, 128), "scale": ("positive",)})
+                fill={"W": ("integers", -127, 128), "scale": ("positive",)}, touched={"B": 0},
+                steps=[("std/models/plain_weights.tile:plain_w8a16", ["W", "scale", "B"], {}),
+                       ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
 
-def _weights4(make, id, m, n, k):
+def _weights4(make, id, m, n, k, wide=False):
     kb = k // 128
     return make(id, "std/models/scaled.tile:gemm_w4a16",
-                [("A", "bf16", (m, kb, 128), "in"), ("W", "u8", (n, kb, 64), "in"),
+                [("A", "bf16", (m, k) if wide else (m, kb, 128), "in"),
+                 ("W", "u8", (n, kb, 64), "in"),
                  ("scale", "bf16", (kb, n), "in"), ("zero", "u8", (kb, n), "in"),
-                 ("C", "bf16", (m, n), "out")], {}, "w4a16", 2.0 * m * n * k,
+                 ("C", "bf16", (m, n), "out")] + [("B", "bf16", (n, k), "out")] * wide, {},
+                "w4a16", 2.0 * m * n * k,
                 fill={"W": ("integers", 0, 256), "zero": ("integers", 0, 16),
-                      "scale": ("positive",)})
+                      "scale": ("positive",)}, touched={"B": 0},
+                steps=[("std/models/plain_weights.tile:plain_w4a16", ["W", "scale", "zero", "B"],
+                        {}), ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
 
 def _conv2d(make, id, kernel, n, h, w, i, o, r=3):
@@ -273,6 +281,8 @@ def cases(case):
     for m in (16, 4096):
         out += [_weights8(make, f"w8a16_m{m}_28672x8192", m, 28672, 8192),
                 _weights4(make, f"w4a16_m{m}_28672x16384", m, 28672, 16384)]
+    out += [_weights8(make, "w8a16_plain_m4096_28672x8192", 4096, 28672, 8192, True),
+            _weights4(make, "w4a16_plain_m4096_28672x16384", 4096, 28672, 16384, True)]
     out += [_conv2d(make, f"{kernel}_32x56x56_256", kernel, 32, 56, 56, 256, 256)
             for kernel in ("conv2d", "conv2d_dx", "conv2d_dw")]
     for part in (_norms_and_losses, _flat, _tokens, _sequences):

@@ -451,6 +451,7 @@ SEEN = {
     "mla_decode": lambda t, part, lse, o: [o],
     "attention_fp8": lambda t, o: [o[:1, :1]], "attention_longer": lambda t, o: [o[:1, :1]],
     "attention_long": lambda t, o, *again: [o],
+    "w8a16": lambda t, c, *plain: [c], "w4a16": lambda t, c, *plain: [c],
     "rmsnorm_dgamma": lambda t, parts: [parts.sum(0)],
     "squares": lambda t, parts: [parts.double().sum()[None]],
     "top_k": lambda t, values, places: [t["X"].gather(1, places.long())],

@@ -1,10 +1,12 @@
 // Transposes: two in a row become one, one that moves only dims of extent 1 becomes a reshape, one
 // that moves nothing disappears. A transpose that feeds a product stays: the lowering reads it as
-// the operand's orientation.
+// the operand's orientation. One that is narrowed and stored (`acc.T as bf16`) moves behind the
+// cast, where the lowering reads it as the orientation of what is stored.
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
+#include "ir/uses.h"
 
 namespace tilec::ir {
 namespace {
@@ -54,6 +56,29 @@ struct Folder {
     return false;
   }
 
+  // The cast and the transpose that it reads, each of which only the next reads, change places.
+  void Narrow(Op& cast, const Uses& uses) {
+    if (cast.kind != OpKind::kCast) return;
+    const ValueId from = cast.operands[0];
+    Op* turn = fn.values[from].def.valid() ? &fn.ops[fn.values[from].def] : nullptr;
+    if (!turn || turn->kind != OpKind::kTranspose || uses.of(from).size() != 1) return;
+    const std::span<const Uses::Use> readers = uses.of(cast.results[0]);
+    const DType wide = fn.type(from).dtype, narrow = fn.type(cast.results[0]).dtype;
+    const Op* made = fn.def(turn->operands[0]);
+    if (ByteSize(narrow) >= ByteSize(wide) || readers.empty() ||
+        (made && made->kind == OpKind::kLoad) ||  // it would rather be laid out for the store
+        !std::all_of(readers.begin(), readers.end(), [&](const Uses::Use& use) {
+          return fn.ops[use.reader].kind == OpKind::kStore;
+        }))
+      return;
+    std::swap(turn->kind, cast.kind);
+    std::swap(turn->attrs, cast.attrs);
+    std::swap(turn->at, cast.at);
+    fn.values[from].type = fn.type(turn->operands[0]);
+    fn.values[from].type.dtype = narrow;
+    ++cx.changes;
+  }
+
   void Run(BlockId block) {
     RebuildBlock(fn, block, [&](OpId id, std::vector<OpId>& out) {
       forward.ResolveOperands(fn.ops[id]);
@@ -68,7 +93,10 @@ struct Folder {
 }  // namespace
 
 Result<> FoldTranspose(Function& fn, PassContext& cx) {
-  Folder{fn, cx, Forwarding(fn)}.Run(fn.body);
+  Folder folder{fn, cx, Forwarding(fn)};
+  folder.Run(fn.body);
+  const Uses uses(fn);
+  for (OpId id : OpsInOrder(fn)) folder.Narrow(fn.ops[id], uses);
   return Done();
 }
 

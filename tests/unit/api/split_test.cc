@@ -130,6 +130,25 @@ TEST_F(SplitTest, TilesThatFillRegistersAreKnownBeforeTheyAreLowered) {
   EXPECT_FALSE(FillsRegisters(cleaned(256, 160), **rtx4090));  // products are complete at once
 }
 
+// A sum that two products of a turn go on with is one tile: of 256 rows by 128 weights of four bits
+// a thread has 128 of it, and no 128 more beside.
+TEST_F(SplitTest, ASumOfTwoProductsIsHeldOnce) {
+  Load("std/models/scaled.tile", "gemm_w4a16");
+  DiagSink diags;
+  const Result<Machine> h200 = MachineOf({}, diags);
+  ASSERT_TRUE(h200.ok());
+  const Call call = Of({{"M", int64_t{4096}},
+                        {"N", int64_t{8192}},
+                        {"KB", int64_t{64}},
+                        {"BM", int64_t{256}},
+                        {"BN", int64_t{128}}});
+  auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
+  ASSERT_TRUE(tile.ok());
+  auto clean = Clean(std::move(*tile), {}, diags);
+  ASSERT_TRUE(clean.ok());
+  EXPECT_FALSE(FillsRegisters(clean->fn, **h200));
+}
+
 // What is rated is what is made, and one that is broken is refused.
 TEST_F(SplitTest, RatedProgramsAreThoseThatAreMade) {
   Load("std/attention.tile", "attention");

@@ -242,6 +242,44 @@ TEST(FoldTranspose, ComposesAndDrops) {
       << "moves a dim of extent 1 only";
 }
 
+// What is stored narrow is turned last, where the lowering stores it turned; not what is loaded, or
+// widened, or read by others, too.
+TEST(FoldTranspose, WhatIsStoredNarrowIsTurnedLast) {
+  const auto after = [](const std::string& made, const std::string& dtype) {
+    return After(R"(func @f tile {
+  param tensor %A: tensor<f32, 2> in [M, N] align=16 stride_align=16 contiguous=1 last_align=16
+  param tensor %O: tensor<)" +
+                     dtype + R"(, 2> out [N, M] align=16 stride_align=16 contiguous=1 last_align=16
+  param dim %M: i64
+  param dim %N: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %M {steps = [16]} do (%m: i64) {
+      %a = load %A, %m, %0 {modes = "rr", sizes = [16, 8]} : f32[16, 8]
+      %n = neg %a : f32[16, 8]
+)" + made + R"(
+      %c = cast %b : )" +
+                     dtype +
+                     R"([8, 16]
+      store %O, %c, %0, %N, %m, %M {modes = "rr", sizes = [8, 16]}
+      yield
+    }
+  }
+}
+)",
+                 {"fold-transpose"});
+  };
+  const std::string turned = "%b = transpose %n {perm = [1, 0]} : f32[8, 16]\n";
+  const std::string moved = Print(after(turned, "bf16"));
+  EXPECT_NE(moved.find("cast %n : bf16[16, 8]"), std::string::npos) << moved;
+  EXPECT_NE(moved.find("transpose %b {perm = [1, 0]} : bf16[8, 16]"), std::string::npos) << moved;
+  const std::string loaded = "%b = transpose %a {perm = [1, 0]} : f32[8, 16]\n";
+  const std::string read = turned + "%d = neg %b : f32[8, 16]\n";
+  for (const std::string& text :
+       {Print(after(loaded, "bf16")), Print(after(turned, "f64")), Print(after(read, "bf16"))})
+    EXPECT_NE(text.find("cast %b"), std::string::npos) << text;
+}
+
 // ---- the property: passes change no meaning
 
 // ---- the runner
