@@ -347,7 +347,7 @@ Result<void> Emitter::EmitAsync(const ir::Op& op) {
         CallPtx(b_, PtxInst::kMbarArrive, {MbarAddress(op, 0, 1)});
       return Done();
     case OpKind::kMbarWait: EmitMbarWait(op); return Done();
-    case OpKind::kClusterSync: CallPtx(b_, PtxInst::kClusterSync, {}); return Done();
+    case OpKind::kClusterSync: EmitClusterSync(); return Done();
     case OpKind::kPin: EmitPin(op); return Done();
     case OpKind::kCodeFence: EmitCodeFence(); return Done();
     case OpKind::kClusterRank:

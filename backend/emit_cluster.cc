@@ -227,6 +227,7 @@ Regs Emitter::ClusterSum::Sum(llvm::Value* from, llvm::Value* begin, Where where
 }
 
 Result<void> Emitter::EmitClusterReduce(const ir::Op& op) {
+  AwaitCluster();
   if (fn_.type(op.operands[2]).depth == 1 && !op.attr("slices")) {
     EmitPushed(op);
     return Done();

@@ -321,6 +321,10 @@ class Emitter {
   struct Scan;
   Result<void> EmitScan(const ir::Op& op);
   Result<void> EmitRearrange(const ir::Op& op);
+  // emit_meeting.cc
+  bool MeetsLate();
+  void EmitClusterSync();
+  void AwaitCluster();
   // emit_cluster.cc
   struct ClusterSum;
   Result<void> EmitClusterReduce(const ir::Op& op);
@@ -423,7 +427,10 @@ class Emitter {
   PtxInst stores_ = PtxInst::kStGlobal;  // how the op at hand writes its own
   bool describe_anew_ = false;           // operands of products, in every iteration
   bool awaited_grid_ = false;            // the grid before this one in its stream
-  llvm::Value* part_ = nullptr;          // of the role, whose elected thread is being emitted
+  std::optional<bool> meets_late_;
+  bool arrived_ = false;                     // at the first meeting of a cluster, not waited yet
+  std::vector<std::pair<int, int>> waited_;  // by roles that wait: first warp, warps
+  llvm::Value* part_ = nullptr;              // of the role, whose elected thread is being emitted
   llvm::DIScope* scope_ = nullptr;
 };
 

@@ -16,23 +16,32 @@
 
 namespace tilec::ir {
 
+constexpr int64_t kMostPushed = 128;  // elements: 4 KB of eight CTAs
+
 struct PushedTile {
   int64_t holders = 1;   // threads that hold different elements
   int64_t replicas = 1;  // threads that hold the same ones
   int64_t registers = 1;
+  int64_t elements() const { return holders * registers; }
 };
 
-// None: some thread holds nothing, or nobody's element, or the tile is larger than what is sent.
+// None: some thread holds nothing, or what another holds, or it is more than what is sent. Rows
+// beyond the tile (16 of one query, in an instruction of 64) are sent with it: whoever waits would
+// come no earlier without, and every warp has its part in what the barrier counts.
 inline std::optional<PushedTile> PushedTileOf(const Layout& layout,
                                               const std::vector<int64_t>& shape) {
-  constexpr int64_t kMostElements = 128;  // 4 KB of eight CTAs
   PushedTile out;
   for (const LayoutDigit& d : layout.thread) (d.dim < 0 ? out.replicas : out.holders) *= d.extent;
   out.registers = layout.regs();
+  const std::vector<int64_t> covered = layout.Extent();
   int64_t elements = 1;
-  for (int64_t n : shape) elements *= n;
-  const bool once = elements == out.holders * out.registers && layout.Extent() == shape;
-  return once && elements <= kMostElements ? std::optional(out) : std::nullopt;
+  bool whole = covered.size() == shape.size();
+  for (size_t d = 0; d < covered.size() && whole; ++d) {
+    elements *= covered[d];
+    whole = covered[d] >= shape[d];
+  }
+  const bool once = whole && elements == out.elements();
+  return once && elements <= kMostPushed ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace tilec::ir

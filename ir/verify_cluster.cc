@@ -94,8 +94,9 @@ bool Verifier::CheckWarpClusterReduce(const Op& op, const Scope& scope) {
                   fmt::format("slice {} of {} is not in the registers of one number of all threads",
                               p, Show(tile)));
   if (op.i("all", 0) != 0 && smem.depth != 1) {  // a slot for what each CTA puts there
-    const bool sent = tile.is_scalar() || PushedTileOf(fn_.layouts[tile.layout], tile.shape);
-    if (!sent || SmemBytes(smem.smem, smem.dtype) < 4 * tile.elements())
+    const auto sent = tile.is_scalar() ? std::optional(PushedTile())
+                                       : PushedTileOf(fn_.layouts[tile.layout], tile.shape);
+    if (!sent || SmemBytes(smem.smem, smem.dtype) < 4 * sent->elements())
       return Fail(kVerifyType, op, fmt::format("operand 1 is {}; all read it whole", Show(smem)));
     return (mbar.kind == TypeKind::kMbar && mbar.depth == 1) ||
            Fail(kVerifyType, op, fmt::format("operand 2 is {}, not mbar<1>", Show(mbar)));

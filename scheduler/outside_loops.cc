@@ -6,6 +6,7 @@
 #include "ir/lower/slides.h"
 #include "ir/op_info.h"
 #include "ir/passes/row_threads.h"
+#include "ir/pushed_tile.h"
 #include "scheduler/body_facts.h"
 #include "scheduler/extract.h"
 #include "scheduler/loop_periods.h"
@@ -98,8 +99,8 @@ bool OutsideLoops::MeetsBefore(const Op& store) const {
 
 void OutsideLoops::AddClusterReduce(const Op& op, double times) {
   combines = true;
-  // One number for all is sent: one way, and nobody waits until it has been read.
-  if (op.i("all", 0) != 0 && fn_.type(op.results[0]).elements() == 1) {
+  // What is small and for all is sent: one way, and nobody waits until it has been read.
+  if (op.i("all", 0) != 0 && fn_.type(op.results[0]).elements() <= ir::kMostPushed) {
     cycles += times * target_.model.meeting_cycles;
     return;
   }

@@ -282,9 +282,18 @@ void ProgramPlanner::PlanHanded() {
   }
 }
 
+// What each CTA of a cluster sends to all, if it does.
+std::optional<PushedTile> ProgramPlanner::SentToAll(const Op& op) const {
+  if (op.i("all", 0) == 0) return std::nullopt;
+  const auto layout = tiles_.layouts.find(op.operands[0]);
+  if (layout == tiles_.layouts.end()) return PushedTile();
+  return PushedTileOf(layout->second, Squeezed(in_.type(op.operands[0]).shape));
+}
+
 void ProgramPlanner::PlanExchanges() {
-  const auto exchanges = std::count_if(in_.ops.begin(), in_.ops.end(), [](const Op& op) {
-    return op.kind == OpKind::kClusterReduce;
+  // What is sent has bytes of its own, so others may write to what is read last until CTAs meet.
+  const auto exchanges = std::count_if(in_.ops.begin(), in_.ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kClusterReduce && !SentToAll(op);
   });
   for (OpId id : OpsInOrder(in_)) {
     const Op& op = in_.ops[id];
@@ -293,12 +302,10 @@ void ProgramPlanner::PlanExchanges() {
     const auto layout = tiles_.layouts.find(op.operands[0]);
     if (OwnerOf(id) < 0) sound_ = false;
     const Type& tile = in_.type(op.results[0]);
-    const bool sent = layout == tiles_.layouts.end() ||
-                      PushedTileOf(layout->second, Squeezed(tile.shape)).has_value();
-    if (sent && op.i("all", 0) != 0) {
+    if (const std::optional<PushedTile> sent = SentToAll(op)) {
       // Others write to it as early as they like, and nobody says when: its bytes are nobody
       // else's.
-      const int64_t rows = layout == tiles_.layouts.end() ? 1 : CeilDiv(tile.elements(), kColumns);
+      const int64_t rows = CeilDiv(sent->elements(), kColumns);
       const Type type =
           Type::Smem(tile.dtype, {rows, kColumns}, {rows, kColumns, kColumns, 0}, cluster_);
       p_.exchanges[id] = {id, AddBuffer(type, "exchanged", false, OwnerOf(id), 0, INT64_MAX),

@@ -18,6 +18,7 @@
 #include "ir/lower/buffers.h"
 #include "ir/lower/sequential.h"
 #include "ir/program_plan.h"
+#include "ir/pushed_tile.h"
 #include "ir/target.h"
 #include "ir/uses.h"
 
@@ -95,6 +96,7 @@ class ProgramPlanner {
   void CountPasses(BlockId block, std::map<int64_t, int64_t>& waiting);
   void PlanPasses();
   void PlanHanded();
+  std::optional<PushedTile> SentToAll(const Op& op) const;
   void PlanExchanges();
 
   // plan_buffers.cc

@@ -178,7 +178,8 @@ void GuardReference(Function& fn, const LoopParts& parts) {
 }
 
 std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopParts& parts,
-                                          bool all) {
+                                          bool all, const Slices& slices,
+                                          const std::set<size_t>& sliced) {
   std::map<size_t, ValueId> out;
   if (!parts.rescaled) return out;
   const BlockId body = fn.ops[parts.loop].regions[0];
@@ -192,8 +193,12 @@ std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopPa
     const ValueId by = Cloned(b, fn, body, factor, map);
     const ValueId part = b.Binary(OpKind::kMul, results[i], by);
     Attrs attrs = {{"kind", std::string("add")}};
-    if (all) attrs.emplace_back("all", int64_t{1});
-    out[i] = b.Value(OpKind::kClusterReduce, {part}, fn.type(part), std::move(attrs));
+    Type type = fn.type(part);
+    if (sliced.count(i) > 0)
+      type.shape[1] = slices.width, attrs.emplace_back("slices", slices.count);
+    else if (all || slices.count > 1)
+      attrs.emplace_back("all", int64_t{1});
+    out[i] = b.Value(OpKind::kClusterReduce, {part}, std::move(type), std::move(attrs));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "ir/function.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/rescaled_sums.h"
+#include "ir/passes/slice_columns.h"
 #include "ir/uses.h"
 
 namespace tilec::ir {
@@ -41,9 +43,11 @@ std::optional<Obstacle> MayGoAnywhere(const Function& fn, BlockId block);
 void GuardReference(Function& fn, const LoopParts& parts);
 
 // What the CTAs of a cluster have of sums that are kept relative to a largest value, by result of
-// the loop. `all`: each of them gets it.
+// the loop. `all`: each of them gets it. `slices`, if more than one: each gets its run of columns
+// of what `sliced` names, and all of the rest.
 std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopParts& parts,
-                                          bool all);
+                                          bool all, const Slices& slices = {},
+                                          const std::set<size_t>& sliced = {});
 
 // Likewise largest and smallest values, and their places. Those of the first CTA are taken that has
 // such a value: its turns come before those of others. `z`: the CTA's rank.

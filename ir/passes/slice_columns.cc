@@ -67,10 +67,17 @@ ColumnSlices::ColumnSlices(const Function& fn, const std::vector<ValueId>& sums,
                            const std::vector<OpId>& tail, int64_t ctas)
     : fn_(fn), columns_(fn.type(sums.front()).shape.back()), slices_(SlicesOf(columns_, ctas)) {
   for (ValueId sum : sums) dims_[sum] = 1;
-  for (OpId id : tail)
-    if (fn.ops[id].kind == OpKind::kStore) stores_.push_back(id);
-  for (OpId id : tail) possible_ = possible_ && Follow(fn.ops[id]);
+  for (OpId id : tail) {
+    const Op& op = fn.ops[id];
+    possible_ = possible_ && Follow(op);
+    if (op.kind == OpKind::kStore)
+      (dims_.count(op.operands[1]) > 0 ? stores_ : others_).push_back(id);
+  }
   possible_ = possible_ && !stores_.empty() && slices_.count > 1;
+  // Of two stores to one tensor the second counts: one CTA makes both.
+  for (OpId other : others_)
+    for (OpId id : stores_)
+      possible_ = possible_ && fn.ops[other].operands[0] != fn.ops[id].operands[0];
   for (OpId id : stores_)
     possible_ = possible_ && MayCut(fn.ops[id].operands[1], dims_[fn.ops[id].operands[1]]);
 }
@@ -78,8 +85,10 @@ ColumnSlices::ColumnSlices(const Function& fn, const std::vector<ValueId>& sums,
 // Where are the columns in what the op makes? False: it may not be cut.
 bool ColumnSlices::Follow(const Op& op) {
   if (!op.regions.empty()) return false;
-  if (op.kind == OpKind::kStore)
-    return dims_.count(op.operands[1]) > 0 && RangeOf(op, dims_[op.operands[1]]).has_value();
+  if (op.kind == OpKind::kStore) {
+    const auto cut = dims_.find(op.operands[1]);
+    return cut == dims_.end() || RangeOf(op, cut->second).has_value();
+  }
   if (Info(op.kind).effect == OpEffect::kWrite) return false;
   for (ValueId v : op.operands) {
     const auto known = dims_.find(v);

@@ -35,6 +35,8 @@ class ColumnSlices {
 
   // May the tail be cut?
   bool Possible() const { return possible_; }
+  // Stores of what has none of the sums in it: they are not cut.
+  const std::vector<OpId>& others() const { return others_; }
   const Slices& slices() const { return slices_; }
   // … and this tile along `dim`, which is as long as the columns?
   bool MayCut(ValueId v, int64_t dim) const;
@@ -56,7 +58,7 @@ class ColumnSlices {
   int64_t columns_ = 0;
   Slices slices_;
   std::map<ValueId, int64_t> dims_;  // of values that hang on the sums: which dim the columns are
-  std::vector<OpId> stores_;
+  std::vector<OpId> stores_, others_;
   // While stores are made.
   std::map<std::pair<ValueId, int64_t>, ValueId> made_;
   ValueId first_;

@@ -30,6 +30,7 @@
 #include "ir/passes/split_reductions.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -61,8 +62,10 @@ class ReductionSplit {
     if (Look() || !FindSlices()) return false;
     Rewrite();
     const LayoutPlan plan = MakePlan(fn_, target, 0, /*runs_ahead=*/true);
-    return std::all_of(combined_.begin(), combined_.end(),
-                       [&](ValueId c) { return SlicesFit(plan, *fn_.def(c), fn_.type(c)); });
+    return std::all_of(sliced_.begin(), sliced_.end(), [&](size_t i) {
+      const ValueId c = combined_[i];
+      return SlicesFit(plan, *fn_.def(c), fn_.type(c));
+    });
   }
 
   std::optional<Obstacle> Guard() {
@@ -117,32 +120,69 @@ class ReductionSplit {
   bool FindSlices() {
     const Op& loop = fn_.ops[loop_];
     const Op& yield = fn_.ops[fn_.blocks[loop.regions[0]].ops.back()];
-    if (parts_.rescaled || !parts_.places.empty()) return false;
+    if (!parts_.places.empty()) return false;
     for (size_t i = 0; i < loop.results.size(); ++i) {
       const Op* product = fn_.def(yield.operands[i]);
-      if (parts_.kinds[i] != "add" || !product || product->kind != OpKind::kDot ||
-          fn_.type(loop.results[i]) != fn_.type(loop.results[0]))
-        return false;
+      const bool sum = parts_.kinds[i] == "add" && product && product->kind == OpKind::kDot;
+      if (sum)
+        sliced_.insert(i);
+      else if (!parts_.rescaled || !parts_.rescaled->Has(i) || fn_.type(loop.results[i]).rank() > 1)
+        return false;  // of what is kept relative to it rows are everybody's
     }
-    if (fn_.type(loop.results[0]).rank() != 2) return false;
-    const ColumnSlices columns(fn_, loop.results, Tail(), ctas_);
+    const std::vector<ValueId> sums = Sliced(loop);
+    if (sums.empty() || fn_.type(sums[0]).rank() != 2) return false;
+    for (ValueId sum : sums)
+      if (fn_.type(sum) != fn_.type(sums[0])) return false;
+    const ColumnSlices columns(fn_, sums, Tail(), ctas_);
     slices_ = columns.slices();
     if (!columns.Possible()) return false;
-    for (size_t i = 0; i < loop.results.size(); ++i)
+    for (size_t i : sliced_)
       if (!columns.MayCut(loop.operands[2 + i], 1)) return false;
     return true;
+  }
+
+  // Results of the loop whose columns are cut.
+  std::vector<ValueId> Sliced(const Op& loop) const {
+    std::vector<ValueId> out;
+    for (size_t i : sliced_) out.push_back(loop.results[i]);
+    return out;
   }
 
   // What stands behind, once for each slice; `block` has what is needed of the whole already.
   void StoreSlices(Builder& b, const Op& loop, const std::vector<OpId>& tail, ValueId z,
                    const std::vector<std::pair<size_t, ValueId>>& starts) {
-    ColumnSlices columns(fn_, loop.results, tail, ctas_);
+    ColumnSlices columns(fn_, Sliced(loop), tail, ctas_);
     columns.Begin(b.Binary(OpKind::kMul, z, b.Int(slices_.width)));
     std::map<ValueId, ValueId> slices;
-    for (size_t i = 0; i < loop.results.size(); ++i) slices[loop.results[i]] = combined_[i];
+    for (size_t i : sliced_) slices[loop.results[i]] = combined_[i];
     for (const auto& [i, start] : starts)
       slices[loop.results[i]] = b.Binary(OpKind::kAdd, columns.Of(b, start, 1), combined_[i]);
     columns.Store(b, slices);
+  }
+
+  // What has none of the sums in it is stored by the first CTA. `moved`: what stands around the
+  // loop; copies of it are made.
+  void StoreOthers(Builder& b, const Op& loop, ValueId z, const std::vector<OpId>& tail,
+                   const std::set<OpId>& moved) {
+    const std::vector<OpId> others = ColumnSlices(fn_, Sliced(loop), tail, ctas_).others();
+    if (others.empty()) return;
+    const ValueId first = b.Cmp("eq", z, b.Int(0));
+    const OpId branch = b.Add(OpKind::kIf, {first}, {});
+    const BlockId then = fn_.AddBlock(branch), otherwise = fn_.AddBlock(branch);
+    fn_.ops[branch].regions = {then, otherwise};
+    Builder(fn_, otherwise).Yield({});
+    Builder in(fn_, then);
+    in.SetSpan(loop.at);
+    ValueMap map;
+    const std::function<void(OpId)> copy = [&](OpId id) {
+      for (ValueId v : std::vector<ValueId>(fn_.ops[id].operands))
+        if (const OpId def = fn_.values[v].def;
+            map.count(v) == 0 && def.valid() && moved.count(def) > 0)
+          copy(def);
+      CloneOp(in, fn_, id, map);
+    };
+    for (OpId id : others) copy(id);
+    in.Yield({});
   }
 
   // Without what only the whole tile needed.
@@ -183,7 +223,7 @@ class ReductionSplit {
     const BlockId body = fn_.ops[grid_].regions[0];
     std::vector<ValueId> sums;
     *replaced = loop.results;
-    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts_, false);
+    std::map<size_t, ValueId> together = CombineRescaled(b, fn_, parts_, false, slices_, sliced_);
     together.merge(CombinePlaces(b, fn_, parts_, z, false));
     for (size_t i = 0; i < loop.results.size(); ++i) {
       if (const auto known = together.find(i); known != together.end()) {
@@ -252,6 +292,16 @@ class ReductionSplit {
     std::vector<ValueId> sums = Combine(b, loop, z, starts, &tail, &replaced);
     combined_ = sums;
 
+    Forwarding forward(fn_);
+    if (slices_.count > 1) {
+      for (size_t i = 0; i < loop.results.size(); ++i)
+        if (sliced_.count(i) == 0) forward.Replace(replaced[i], sums[i]);
+      for (OpId id : tail) ReplaceOperands(fn_, id, forward);
+      std::set<OpId> moved(tail.begin(), tail.end());
+      moved.insert(later.begin(), later.end());
+      StoreOthers(b, loop, z, tail, moved);
+    }
+
     // The rest, in one of them, or in those that have slices.
     const ValueId first =
         slices_.count > 1 ? b.Cmp("lt", z, b.Int(slices_.count)) : b.Cmp("eq", z, b.Int(0));
@@ -276,10 +326,7 @@ class ReductionSplit {
       return;
     }
     for (const auto& [i, start] : starts) sums[i] = in.Binary(OpKind::kAdd, start, sums[i]);
-    Forwarding forward(fn_);
-    for (size_t i = 0; i < loop.results.size(); ++i) {
-      forward.Replace(replaced[i], sums[i]);
-    }
+    for (size_t i = 0; i < loop.results.size(); ++i) forward.Replace(replaced[i], sums[i]);
     for (OpId id : tail) {
       move(id);
       ReplaceOperands(fn_, id, forward);
@@ -295,6 +342,7 @@ class ReductionSplit {
   LoopParts parts_;
   std::set<OpId> needed_;
   Slices slices_;
+  std::set<size_t> sliced_;        // results of the loop whose columns are cut
   std::vector<ValueId> combined_;  // by result of the loop
 };
 

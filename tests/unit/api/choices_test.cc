@@ -147,10 +147,10 @@ TEST_F(ChoicesTest, TilesThatThreadsStoreByPiecesAreLeft) {
 // Warpgroups hold whole instructions of 64 rows: 80 rows take as long as 128.
 TEST_F(ChoicesTest, RowsOfSeveralWarpgroupsArePadded) {
   Load("std/attention.tile", "attention");
-  const Heads few = {1, 8, 2, 300, 1500, 128, false};  // 22.8 us in 80x80, 16.4 in 112x64
+  const Heads few = {1, 8, 2, 300, 1500, 128, false};  // 22.8 us in 80x80, then 16.4 in 112x64
   EXPECT_GT(Us(Attention(few, 80, 80)), Us(Attention(few, 112, 64)));
   EXPECT_GT(Us(Attention(few, 96, 80)), Us(Attention(few, 112, 64)));  // 25.7
-  EXPECT_NEAR(Us(Attention(few, 112, 64)), 16.4, 1.6);
+  EXPECT_NEAR(Us(Attention(few, 112, 64)), 12.4, 1.2);  // in four parts that meet three times
 }
 
 // Of two rounds the second is nearly empty: 136 tiles of decoding took 92.3 us, shared by two CTAs

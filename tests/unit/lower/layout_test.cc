@@ -63,7 +63,8 @@ TEST(Layout, SmallTilesAreSent) {
   EXPECT_EQ(sent->holders, 16);
   EXPECT_EQ(sent->replicas, 8);
   EXPECT_EQ(sent->registers, 4);
-  EXPECT_FALSE(PushedTileOf(row, {60}));
+  EXPECT_EQ(PushedTileOf(row, {60})->elements(), 64);
+  EXPECT_FALSE(PushedTileOf(row, {65}));
   row.thread = {{128, 0, 4}};
   EXPECT_FALSE(PushedTileOf(row, {512}));
 }

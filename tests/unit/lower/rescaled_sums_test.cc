@@ -54,6 +54,27 @@ TEST(RescaledSums, SameResultsFromParts) {
   }
 }
 
+// The largest value and the rows' sums are sent to all, 16 rows of 64 in the registers; of the tile
+// each CTA has columns of its own, and nobody waits for those who read them.
+TEST(RescaledSums, EachStoresColumnsOfItsOwn) {
+  const Function after = InParts(Parsed(Attention()), 4);
+  int all = 0, slices = 0;
+  for (OpId id : OpsInOrder(after)) {
+    if (after.ops[id].kind != OpKind::kClusterReduce) continue;
+    all += after.ops[id].i("all", 0) == 1;
+    slices += after.ops[id].i("slices", 0) == 4;
+  }
+  EXPECT_EQ(all, 2);
+  EXPECT_EQ(slices, 1);
+  const Function warps = InRoles(after);
+  EXPECT_EQ(Said(warps), "");
+  for (OpId id : OpsInOrder(warps)) {
+    const Op& op = warps.ops[id];
+    if (op.kind != OpKind::kWarpClusterReduce) continue;
+    EXPECT_EQ(warps.type(op.operands[2]).depth, 1) << op.s("kind");
+  }
+}
+
 // Each of these is a sum that is not what it was times the loop's own factor.
 TEST(RescaledSums, NotWhere) {
   const std::string text = Attention();
