@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/arms.h"
 #include "ir/loop_plan.h"
 #include "ir/pass_tiles.h"
 #include "ir/pipeline_loop.h"
@@ -291,6 +292,14 @@ bool ApplySchedules(CutProgram& c) {
     NoteNumbers(c.fn, &report);
     if (std::string few = TooFewTurns(c.fn, loops[i], plan->stages); !few.empty())
       report.notes.push_back(std::move(few));
+    if (plan->stages > 0 && !c.schedule.apart && c.in_order.contains(i)) {
+      for (const ir::PlannedOp& op : plan->order)
+        if (op.role >= 0) ir::MarkRole(c.fn, op.op, op.role);
+      report.going_on = 0;
+      report.notes.push_back(
+          "one warpgroup takes its chain for a turn in whatever order: the program's is kept");
+      continue;
+    }
     if (!PipelineLoop(c.fn, loops[i], *plan, &tokens) &&
         refuse("it reads across turns in a way the lowering does not know"))
       return false;

@@ -7,6 +7,7 @@
 #include "ir/lower/plan.h"
 #include "ir/warp_check/rate.h"
 #include "scheduler/bounds.h"
+#include "scheduler/chain_alone.h"
 #include "scheduler/extract.h"
 #include "scheduler/held_slots.h"
 #include "scheduler/one_after_another.h"
@@ -20,25 +21,6 @@ namespace {
 using ir::Function;
 using ir::Op;
 using ir::OpKind;
-
-// The longest chain of one iteration.
-int64_t Length(const Graph& graph) {
-  std::vector<int64_t> start(graph.ops.size(), 0);
-  int64_t length = 0;
-  for (size_t round = 0; round < graph.ops.size(); ++round) {
-    bool changed = false;
-    for (const GraphEdge& e : graph.edges) {
-      const int64_t at = start[static_cast<size_t>(e.from)] + e.delay;
-      if (e.distance > 0 || at <= start[static_cast<size_t>(e.to)]) continue;
-      start[static_cast<size_t>(e.to)] = at;
-      changed = true;
-    }
-    if (!changed) break;
-  }
-  for (size_t v = 0; v < graph.ops.size(); ++v)
-    length = std::max(length, start[v] + graph.ops[v].latency);
-  return length;
-}
 
 bool Fits(const Graph& graph) {
   int64_t smem = 0;
@@ -89,8 +71,6 @@ int64_t LeastBrought(const Function& fn, const CutProgram& cut, const Extraction
   return 0;
 }
 
-constexpr int64_t kWholeRows = 64;  // of an instruction of a warpgroup
-
 // Warpgroups hold whole instructions: of what products make, and of what is computed of it, 80 rows
 // take threads as long as 128. (H200, 300 queries of 1500 keys, D 128: 22.8 us in 80x80, 25.7 in
 // 96x80, 16.4 in 112x64.) What one warpgroup takes was measured with its own rows
@@ -125,36 +105,6 @@ Graph Padded(const Function& fn, const ir::Target& target, const Extraction& ext
   return graph;
 }
 
-// Are the rows of all products one warpgroup's? Several would share the columns and the waits.
-bool OfOneWarpgroup(const ir::Function& fn, const std::vector<OpOrigin>& origins) {
-  for (const OpOrigin& origin : origins)
-    for (const OriginStep& step : origin.steps)
-      if (step.kind == StepKind::kOp && fn.ops[step.op].kind == OpKind::kDot &&
-          fn.type(fn.ops[step.op].results[0]).shape[0] > kWholeRows)
-        return false;
-  return true;
-}
-
-// Does a product wait for what comes of another one of its iteration? A warpgroup alone has nothing
-// else to do meanwhile: whatever order it takes, an iteration takes about as long as its chain.
-bool Chained(const Graph& graph, int tensor) {
-  const auto multiplies = [&](size_t v) {
-    return std::any_of(graph.ops[v].uses.begin(), graph.ops[v].uses.end(),
-                       [&](const UnitUse& use) { return use.unit == tensor; });
-  };
-  std::vector<bool> behind(graph.ops.size());  // a product
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const GraphEdge& e : graph.edges) {
-      const auto from = static_cast<size_t>(e.from), to = static_cast<size_t>(e.to);
-      if (e.distance > 0 || behind[to] || (!behind[from] && !multiplies(from))) continue;
-      if (multiplies(to)) return true;
-      behind[to] = changed = true;
-    }
-  }
-  return false;
-}
-
 // A turn of one role in program order: each product waits for the copies that it reads, which come
 // from memory, and nothing else runs meanwhile.
 int64_t InOrder(const Graph& graph, const ir::Target& target) {
@@ -169,7 +119,7 @@ int64_t InOrder(const Graph& graph, const ir::Target& target) {
              graph.ops[static_cast<size_t>(e.from)].variable_latency;
     });
   }
-  return Length(graph) + std::max<int64_t>(0, waits - 1) * latency +
+  return ChainOf(graph) + std::max<int64_t>(0, waits - 1) * latency +
          waits * target.model.memory_cycles;
 }
 
@@ -251,7 +201,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
                                  LeastBrought(fn, cut, loop.extraction, target, &plan)});
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone)
-        period.least = std::max(period.least, Length(graph) * target.model.chain_percent / 100);
+        period.least = std::max(period.least, ChainOf(graph) * target.model.chain_percent / 100);
       period.chained = chained && !alone;
       if (period.chained)
         period.least =
@@ -269,7 +219,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       period.cycles += LostInDecoding(fn, target, loop.extraction, period.cycles);
       period.cycles = std::max(period.cycles, period.least);
       // A turn as long as its chain has nothing of a pipeline to fill.
-      period.fill = std::max<int64_t>(0, Length(graph) - period.cycles);
+      period.fill = std::max<int64_t>(0, ChainOf(graph) - period.cycles);
       const int unit = hot < 0 ? -1 : graph.FindUnit(target.units[static_cast<size_t>(hot)].name);
       for (const GraphOp& op : graph.ops)
         for (const UnitUse& use : op.uses)

@@ -4,6 +4,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/program.h"
+#include "scheduler/chain_alone.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "ir/loop_plan.h"
 #include "ir/row_classes.h"
 #include "scheduler/as_loop.h"
+#include "scheduler/chain_alone.h"
 #include "scheduler/departures.h"
 #include "scheduler/free_run.h"
 #include "scheduler/nest.h"
@@ -144,6 +146,9 @@ std::optional<CutProgram> SolveCut(const Function& fn, int slices, const Program
     report.solution.schedule.graph_hash = Hash(report.extraction.graph);
     if (c->in_place) LeaveOutTurns(graph, &report.solution.schedule);
     report.applied = true;
+    // (Estimates keep to what tile sizes were measured by.)
+    if (!options.solve.first_answer && StaysInOrder(*c, report, *options.target))
+      c->in_order.insert(i);
   }
   if (slices == 1 && !tied) ForgetRings(options, &*c);
   return c;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "scheduler/program.h"
@@ -22,6 +23,7 @@ struct CutProgram {
   std::set<ir::OpId> by_threads;  // loads that threads may bring, should a plan say so
   bool given = false;             // its schedules are a file's
   int64_t ii = 0;                 // of all loops together, once they are solved
+  std::set<size_t> in_order;      // innermost loops whose turns stay in the program's order
 };
 
 // nullopt: the slices would share what each can only compute for itself. Loops that are no

@@ -21,6 +21,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/known_order.h"
 #include "ir/passes/cluster_values.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/rewrite.h"
@@ -30,7 +31,7 @@ namespace {
 
 class Guard {
  public:
-  Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx) {
+  Guard(Function& fn, PassContext& cx) : fn_(fn), cx_(cx), order_(fn) {
     const bool exchanges = std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
       return op.kind == OpKind::kClusterReduce;
     });
@@ -39,18 +40,7 @@ class Guard {
         cluster_.emplace(fn, id);
   }
 
-  void Run(BlockId block) {
-    const std::vector<OpId> ops = fn_.blocks[block].ops;
-    for (OpId id : ops) {
-      bool inner = false;
-      const std::vector<BlockId> regions = fn_.ops[id].regions;
-      for (BlockId region : regions) {
-        Run(region);
-        for (OpId in : fn_.blocks[region].ops) inner = inner || !fn_.ops[in].regions.empty();
-      }
-      if (fn_.ops[id].kind == OpKind::kFor && !inner) Version(regions[0]);
-    }
-  }
+  void Run() { Run(fn_.body, false); }
 
  private:
   // An i64 value and a constant added to it; no value: the constant alone.
@@ -72,6 +62,51 @@ class Guard {
     if (!y.base.valid()) return {x.base, offset};
     if (!x.base.valid() && add) return {y.base, offset};
     return {b.Binary(kind, Make(b, {x.base, 0}), y.base), offset};
+  }
+
+  void Run(BlockId block, bool seldom) {
+    TakeOut(block);
+    const std::vector<OpId> ops = fn_.blocks[block].ops;
+    for (OpId id : ops) {
+      bool inner = false;
+      const std::vector<BlockId> regions = fn_.ops[id].regions;
+      for (BlockId region : regions) {
+        const bool unlikely = region == regions[0] && fn_.ops[id].i("unlikely") != 0;
+        Run(region, seldom || unlikely);
+        for (OpId in : fn_.blocks[region].ops) inner = inner || !fn_.ops[in].regions.empty();
+      }
+      const bool loop = fn_.ops[id].kind == OpKind::kFor && !inner;
+      if (loop && !seldom && !order_.TurnsOnce(id)) Version(regions[0]);
+    }
+  }
+
+  bool IsMask(const Op& op) const {
+    return op.kind == OpKind::kSelect &&
+           fn_.type(op.results[0]).elements() >= cx_.target.lowering.guard_elements;
+  }
+
+  // Masks that are known to do nothing.
+  void TakeOut(BlockId block) {
+    const std::vector<OpId> old = fn_.blocks[block].ops;
+    std::set<OpId> idle;
+    Forwarding forward(fn_);
+    Builder b(fn_, block);
+    for (OpId id : old) {
+      const Op op = fn_.ops[id];
+      if (!IsMask(op)) continue;
+      ranges_.clear();
+      fits_ = ValueId();
+      const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
+      if (!seen || !order_.Holds(*seen, block)) continue;
+      if (fits_.valid() && !order_.Holds(fits_, block)) continue;
+      idle.insert(id);
+      forward.Replace(op.results[0], op.operands[1]);
+    }
+    fn_.blocks[block].ops = old;  // what was asked for is no part of the program
+    if (idle.empty()) return;
+    std::erase_if(fn_.blocks[block].ops, [&](OpId id) { return idle.count(id) > 0; });
+    for (OpId id : fn_.blocks[fn_.body].ops) ReplaceOperands(fn_, id, forward);
+    cx_.changes += static_cast<int>(idle.size());
   }
 
   bool Differs(ValueId v) const { return cluster_ && cluster_->Differs(v); }
@@ -107,9 +142,7 @@ class Guard {
     std::set<OpId> masks;
     for (OpId id : rest) {
       const Op op = fn_.ops[id];
-      if (op.kind != OpKind::kSelect ||
-          fn_.type(op.results[0]).elements() < cx_.target.lowering.guard_elements)
-        continue;
+      if (!IsMask(op)) continue;
       const std::optional<ValueId> seen = AllTrue(b, op.operands[0], true);
       if (!seen || !Early(*seen, body) || Differs(*seen)) continue;
       masks.insert(id);
@@ -287,6 +320,7 @@ class Guard {
   Function& fn_;
   PassContext& cx_;
   std::optional<ClusterValues> cluster_;  // where neighbours copy for each other
+  KnownOrder order_;
   std::map<ValueId, Range> ranges_;
   ValueId fits_;
 };
@@ -294,7 +328,7 @@ class Guard {
 }  // namespace
 
 Result<> GuardMasks(Function& fn, PassContext& cx) {
-  Guard(fn, cx).Run(fn.body);
+  Guard(fn, cx).Run();
   return Done();
 }
 

@@ -31,7 +31,7 @@ struct Wanted {
   bool for_meeting = false;  // a reduction of its turn, at which threads meet, needs it
   // Which tile that goes from one compute role to another it puts or takes (WantedLoop::passes).
   int put = -1, take = -1;
-  std::vector<int> reads;  // indices of the ops whose results it reads, of any iteration
+  std::vector<int> reads;      // indices of the ops whose results it reads, of any iteration
   std::vector<int> reads_old;  // those whose result of an iteration before it reads
   int depth = 0;               // load: slots of its ring
   // Last iterations whose results nobody reads: it need not stand behind the loop for them.
@@ -67,6 +67,8 @@ struct WantedLoop {
   // … but what fills the pipeline and what empties it is all, or all but one turn: no loop of it is
   // left, and a loop around has its ops several times.
   bool no_loop = false;
+  // It said that the loop keeps the program's order: of its schedule roles and rings are obeyed.
+  bool keeps_order = false;
 };
 
 struct Verdict {

@@ -258,6 +258,8 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
   for (const std::string& note : loop.notes) {
     wanted.too_few_turns =
         wanted.too_few_turns || note.find("turns at most, too few for") != std::string::npos;
+    wanted.keeps_order =
+        wanted.keeps_order || note.find("the program's is kept") != std::string::npos;
     wanted.no_loop = wanted.no_loop || note.find("what fills it") != std::string::npos;
     wanted.awaited_at_end += note.find("under way when its turn ends") != std::string::npos;
     wanted.drawn_to_loads =
@@ -265,6 +267,7 @@ WantedLoop WantedOf(const scheduler::ProgramSchedule& decided, const scheduler::
     wanted.results_kept =
         wanted.results_kept || note.find("end of the turn of the product") != std::string::npos;
   }
+  wanted.too_few_turns = wanted.too_few_turns || wanted.keeps_order;
   return wanted;
 }
 
