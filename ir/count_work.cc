@@ -165,6 +165,19 @@ void WorkCounter::RunParallel(const Op& op) {
   weight_ = outer;
 }
 
+namespace {
+// Are positions counted from the end (ir/passes/walk_back.cc)?
+bool WalksBack(const Function& fn, const Op& loop) {
+  const ValueId position = fn.blocks[loop.regions[0]].args[0];
+  const std::vector<OpId>& ops = fn.blocks[loop.regions[0]].ops;
+  return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+    const Op& op = fn.ops[id];
+    return op.kind == OpKind::kSub && op.operands[1] == position &&
+           IntConstantOf(fn, op.operands[0]) != nullptr;
+  });
+}
+}  // namespace
+
 void WorkCounter::RunFor(OpId id, const Op& op) {
   const std::vector<ValueId>& args = fn_.blocks[op.regions[0]].args;
   const std::vector<ValueId> carried(args.begin() + 1, args.end());
@@ -180,7 +193,9 @@ void WorkCounter::RunFor(OpId id, const Op& op) {
   const bool once = !edges_ && trips > 1 && !Steers(op);
   if (once) weight_ *= static_cast<double>(trips);
   for (int64_t i = 0; i < (once ? 1 : trips); ++i) {
-    Set(args[0], known ? Scalar(*lo + i * step) : std::nullopt);
+    // One that stands for all is the first of the row, where the last may be cut.
+    const int64_t at = once && WalksBack(fn_, op) ? trips - 1 : i;
+    Set(args[0], known ? Scalar(*lo + at * step) : std::nullopt);
     RunBlock(op.regions[0]);
     TakeYield(op.regions[0], 0, carried);
   }

@@ -37,6 +37,11 @@ OutsideLoops::OutsideLoops(const Function& fn, const ir::Target& target, const i
       slides_(ir::SlideOf(fn).has_value()),
       warpgroups_(warpgroups > 0 ? warpgroups : CutWarpgroups(fn, target)) {
   for (OpId loop : InnermostLoops(fn)) inner_.insert(loop);
+  for (const Op& op : fn.ops)
+    if (ir::IsInAnyOrder(op)) {
+      const std::vector<int64_t>& seen = fn.type(op.results[0]).shape;
+      own_.insert({seen, {seen[0], seen[1], seen[2]}});
+    }
   for (OpId id : fn.blocks[fn.body].ops)
     if (fn.ops[id].kind == OpKind::kParallel) cluster_ = fn.ops[id].i("cluster", 1);
   hot_unit_ = HotUnit(target);
@@ -60,11 +65,17 @@ void OutsideLoops::Walk(ir::BlockId block, double times) {
       if (trips != work_.trips.end() && work_.instances > 0)
         inside = static_cast<double>(trips->second) / static_cast<double>(work_.instances);
     }
-    if (!op.regions.empty() || Meets(op.kind)) waiting_ = false;
+    if (!op.regions.empty() || MeetsIn(op)) waiting_ = false;
     for (ir::BlockId region : op.regions)
       if (region == op.regions[0] || !StoresInstead(fn_, op)) Walk(region, inside);
     if (op.regions.empty()) Add(op, times);
   }
+}
+
+// What each thread has of a piece (ir/passes/own_parts.cc) it reduces by itself.
+bool OutsideLoops::MeetsIn(const Op& op) const {
+  return Meets(op.kind) && !ir::IsInAnyOrder(op) &&
+         (op.kind != OpKind::kReduce || own_.count(fn_.type(op.operands[0]).shape) == 0);
 }
 
 // A turn's threads load, meet and store as those of straight code do: nothing runs ahead of the
@@ -121,7 +132,7 @@ void OutsideLoops::AddClusterReduce(const Op& op, double times) {
 }
 
 void OutsideLoops::Add(const Op& op, double times) {
-  if (IsFree(op.kind) || op.kind == OpKind::kYield) return;
+  if (IsFree(op.kind) || op.kind == OpKind::kYield || ir::IsInAnyOrder(op)) return;
   if (op.kind == OpKind::kClusterReduce) return AddClusterReduce(op, times);
   const ir::Work work = WorkOf(target_, fn_, op, [](ir::ValueId) { return 1; });
   if (work.elements <= 1) return;
@@ -140,7 +151,7 @@ void OutsideLoops::Add(const Op& op, double times) {
   // Without products nothing keeps loads between two barriers from being in flight together.
   // All warps of a CTA meet where rows are reduced.
   const bool rows = work_.products.empty(), load = op.kind == OpKind::kLoad && !kept;
-  const bool meets = rows && Meets(op.kind);
+  const bool meets = rows && MeetsIn(op);
   const bool waits = op.kind == OpKind::kDot || (load && !waiting_) || meets;
   waiting_ = (waiting_ || (load && rows)) && !(rows && MeetsBefore(op));
   double latency = waits ? static_cast<double>(cost->latency.At(work)) : 0;

@@ -30,6 +30,7 @@ class OutsideLoops {
   void Walk(ir::BlockId block, double times);
   double Turn(const ir::Op& loop);
   bool MeetsBefore(const ir::Op& store) const;
+  bool MeetsIn(const ir::Op& op) const;
   void Add(const ir::Op& op, double times);
   void AddClusterReduce(const ir::Op& op, double times);
 
@@ -38,6 +39,7 @@ class OutsideLoops {
   const ir::WorkCount& work_;
   const bool slides_;
   std::set<ir::OpId> inner_;
+  std::set<std::vector<int64_t>> own_;  // shapes of what each thread reduces by itself
   const double warpgroups_;
   int hot_unit_ = -1;
   std::vector<double> used_;  // cycles of each unit

@@ -17,6 +17,7 @@
 #include "ir/lower/slides.h"
 #include "ir/lower/states.h"
 #include "ir/queries.h"
+#include "ir/reshaped_layout.h"
 
 namespace tilec::ir {
 
@@ -63,18 +64,18 @@ void LayoutPlanner::DecideLayouts() {
     if (decided.try_emplace(Find(value), layout).second) operand_classes_.insert(Find(value));
   permute();
   classes_.FollowReshapes(order_, &decided, &operand_classes_);
-  for (ValueId root : roots) {
-    if (decided.count(root)) continue;
+  const auto settle = [&](ValueId root) {
+    if (decided.count(root)) return;
     bool derived = false;
     for (const Relation& r : classes_.relations())
       if (!derived && Find(r.child) == root) derived = Derive(r, decided);
-    if (derived) continue;
+    if (derived) return;
     if (const LayoutFamily family = classes_.FamilyOf(root, order_); family.turned) {
       const Layout layout = family.Apart() ? Layout() : family.Decide(plan_.threads());
       for (const auto& [member, dims] : family.classes)
         decided.try_emplace(member, family.Apart() ? DefaultLayout(members[member], members[member])
                                                    : KeepDims(layout, dims));
-      continue;
+      return;
     }
     // Vectors along the last dim are read as the tiles they are broadcast to are laid out.
     std::vector<ValueId> read = members[root];
@@ -83,7 +84,18 @@ void LayoutPlanner::DecideLayouts() {
           r.keep.back() + 1 == static_cast<int>(rank(r.parent)))
         read.insert(read.end(), members[Find(r.child)].begin(), members[Find(r.child)].end());
     decided[root] = DefaultLayout(members[root], read);
+  };
+  // A piece of a row that is seen as what each thread has of it lies as the piece does.
+  for (OpId id : order_) {
+    const Op& op = fn_.ops[id];
+    if (!IsInAnyOrder(op)) continue;
+    const ValueId piece = Find(op.operands[0]), seen = Find(op.results[0]);
+    settle(piece);
+    if (const auto cut = CutLayout(decided.at(piece), Squeezed(fn_.type(op.operands[0]).shape),
+                                   Squeezed(fn_.type(op.results[0]).shape)))
+      decided.try_emplace(seen, *cut);
   }
+  for (ValueId root : roots) settle(root);
   for (ValueId v : tiles)
     if (Exists(v)) plan_.layouts[v] = decided[Find(v)];
 }

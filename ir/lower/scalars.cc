@@ -150,6 +150,18 @@ class LowerBound {
     });
   }
 
+  // The last position of the loop whose position v is.
+  std::optional<int64_t> LastTurn(ValueId v) {
+    const BlockId body = fn_.values[v].block;
+    if (!body.valid() || !fn_.blocks[body].parent.valid()) return std::nullopt;
+    const Op& loop = fn_.ops[fn_.blocks[body].parent];
+    if (loop.kind != OpKind::kFor || fn_.blocks[body].args[0] != v) return std::nullopt;
+    const auto low = Constant(loop.operands[0]), high = Constant(loop.operands[1]);
+    const int64_t step = loop.i("step");
+    if (!low || !high || *low < 0 || *high <= *low || step < 1) return std::nullopt;
+    return *low + (*high - 1 - *low) / step * step;
+  }
+
   bool OpAtLeast(const Op& op, int64_t least) {
     const auto at = [&](size_t i, int64_t bound) { return AtLeast(op.operands[i], bound); };
     const auto positive = [&](size_t i) {  // a constant
@@ -165,6 +177,9 @@ class LowerBound {
         return (at(0, least) && at(1, 0)) || (least > 0 && at(0, 0) && at(1, least));
       case OpKind::kSub:
         if (const std::optional<int64_t> c = Constant(op.operands[1])) return at(0, least + *c);
+        if (const std::optional<int64_t> c = Constant(op.operands[0]))
+          if (const std::optional<int64_t> last = LastTurn(op.operands[1]))
+            return *c - *last >= least;
         return Apart(op.operands[0], op.operands[1], least);
       case OpKind::kMul:
         if (least <= 0) return at(0, 0) && at(1, 0);

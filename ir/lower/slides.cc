@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
+#include <vector>
 
 #include "ir/isa.h"
 #include "ir/lower/operands.h"
@@ -18,6 +20,7 @@ class Slides {
   explicit Slides(const Function& fn) : fn_(fn) {}
 
   std::optional<Slide> Find() {
+    NoteParts();
     for (OpId id : OpsInOrder(fn_)) {
       const Op& op = fn_.ops[id];
       if (!Tiles(op) || !Keeps(op)) return std::nullopt;
@@ -34,7 +37,7 @@ class Slides {
   bool Tiles(const Op& op) {
     const auto fits = [&](ValueId v) {
       const Type& type = fn_.type(v);
-      if (!type.is_tile() || type.elements() == 1) return true;
+      if (!type.is_tile() || type.elements() == 1 || parts_.count(type.shape) > 0) return true;
       if (slide_.tile == 0) slide_.tile = type.shape.back();
       return type.shape.back() == slide_.tile && type.elements() == slide_.tile;
     };
@@ -42,9 +45,21 @@ class Slides {
            std::all_of(op.results.begin(), op.results.end(), fits);
   }
 
+  // What threads have of a piece, whichever elements that are, in the shapes that
+  // ir/passes/own_parts.cc gives it. All of it is reduced to one number in the end.
+  void NoteParts() {
+    for (OpId id : OpsInOrder(fn_)) {
+      const Op& op = fn_.ops[id];
+      if (!IsInAnyOrder(op)) continue;
+      const std::vector<int64_t>& shape = fn_.type(op.results[0]).shape;
+      parts_.insert({shape, {1, shape[1], shape[2]}, {1, shape[2]}});
+    }
+  }
+
   // Does it compute the same, in whatever order a row's elements are?
   bool Keeps(const Op& op) const {
-    if (Info(op.kind).elementwise()) return true;
+    if (Info(op.kind).elementwise() || IsInAnyOrder(op)) return true;
+    if (op.kind == OpKind::kIota && parts_.count(fn_.type(op.results[0]).shape) > 0) return false;
     constexpr OpKind kKeep[] = {
         OpKind::kConstant,  OpKind::kIota,  // which is told (Emitter::Iota_)
         OpKind::kBroadcast, OpKind::kReshape, OpKind::kReduce,   OpKind::kClusterReduce,
@@ -95,11 +110,16 @@ class Slides {
 
   const Function& fn_;
   Slide slide_;
+  std::set<std::vector<int64_t>> parts_;  // shapes of what threads have of a piece
   bool stores_ = false;
   bool turns_ = false;
 };
 
 }  // namespace
+
+bool IsInAnyOrder(const Op& op) {
+  return op.kind == OpKind::kRearrange && op.ints("strides").front() == kAnyOrder;
+}
 
 std::optional<Slide> SlideOf(const Function& fn) {
   return fn.level == Level::kTile ? Slides(fn).Find() : std::nullopt;

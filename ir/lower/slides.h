@@ -35,6 +35,12 @@ struct Slide {
 // its edges and for rows that lie otherwise cost registers (layernorm of 5613 bf16: 208 bytes
 // spilled).
 //
+// A `rearrange` that sees a piece of a row as what each thread has of it, [1, groups, threads,
+// vector], and of which only what all threads have together counts, whichever thread has what: its
+// first dim, of one element, has this stride, which no program's text gives it.
+constexpr int64_t kAnyOrder = -1;
+bool IsInAnyOrder(const Op& op);
+
 // If the tiles of a program (tile level) may slide, and its rows are at odd places: one row at a
 // time in turns of loops, in tiles of one length, of tensors of rows of one length that begin at
 // multiples of 16 bytes and of vectors that all rows share; loads of what is only read; and no op

@@ -2,6 +2,7 @@
 #include "ir/lower/stored_over.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "ir/queries.h"
@@ -35,12 +36,14 @@ OverPlace SplitPlace(const Function& fn, ValueId v) {
     }
     const bool difference = def->kind == OpKind::kSub;
     if (def->kind != OpKind::kAdd && def->kind != OpKind::kMul && !difference) break;
-    const auto left = difference ? std::nullopt : Constant(fn, def->operands[0]);
+    const auto left = Constant(fn, def->operands[0]);
     const auto right = Constant(fn, def->operands[1]);
     if (!left && !right) break;
     const int64_t number = left ? *left : *right;
     if (def->kind == OpKind::kMul)
       place.scale *= number;
+    else if (difference && left)
+      place.add += place.scale * number, place.scale = -place.scale;
     else
       place.add += (difference ? -place.scale : place.scale) * number;
     place.base = def->operands[left ? 1 : 0];
@@ -91,7 +94,7 @@ class StoredOverFinder {
     return places;
   }
 
-  // Every loop carries some dim on by as much as is stored, or further.
+  // Every loop carries some dim on, or back, by as much as is stored, or further.
   bool MayComeBack(OpId store) const {
     const auto places = Places(store);
     for (OpId id : Loops(store)) {
@@ -100,8 +103,8 @@ class StoredOverFinder {
       const ValueId position = fn_.blocks[loop.regions[0]].args[0];
       bool moves = false;
       for (const auto& place : places)
-        moves = moves || (place && place->base == position && place->scale > 0 &&
-                          place->scale * loop.i("step") >= place->size);
+        moves = moves || (place && place->base == position &&
+                          std::abs(place->scale) * loop.i("step") >= place->size);
       if (!moves) return true;
     }
     return false;

@@ -90,17 +90,16 @@ ValueId OrZero(Builder& b, const Function& fn, ValueId m) {
   return b.Value(OpKind::kSelect, {none, b.Constant(type, 0), m}, type);
 }
 
-// v of the loop's body, with other values in place of some, in b's block.
-ValueId Cloned(Builder& b, Function& fn, BlockId body, ValueId v, ValueMap& map) {
+}  // namespace
+
+ValueId ClonedFrom(Builder& b, Function& fn, BlockId body, ValueId v, ValueMap& map) {
   const OpId def = fn.values[v].def;
   if (map.count(v) > 0 || !def.valid() || fn.ops[def].block != body) return At(map, v);
   for (ValueId operand : std::vector<ValueId>(fn.ops[def].operands))
-    Cloned(b, fn, body, operand, map);
+    ClonedFrom(b, fn, body, operand, map);
   CloneOp(b, fn, def, map);
   return At(map, v);
 }
-
-}  // namespace
 
 bool Writes(const Function& fn, OpId id) {
   const Op& op = fn.ops[id];
@@ -190,7 +189,7 @@ std::map<size_t, ValueId> CombineRescaled(Builder& b, Function& fn, const LoopPa
   out[parts.rescaled->reference] = largest;
   ValueMap map = {{parts.rescaled->old, own}, {parts.rescaled->next, largest}};
   for (const auto& [i, factor] : parts.rescaled->sums) {
-    const ValueId by = Cloned(b, fn, body, factor, map);
+    const ValueId by = ClonedFrom(b, fn, body, factor, map);
     const ValueId part = b.Binary(OpKind::kMul, results[i], by);
     Attrs attrs = {{"kind", std::string("add")}};
     Type type = fn.type(part);

@@ -18,6 +18,7 @@
 #include "ir/function.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/rescaled_sums.h"
+#include "ir/passes/rewrite.h"
 #include "ir/passes/slice_columns.h"
 #include "ir/uses.h"
 
@@ -41,6 +42,9 @@ std::optional<Obstacle> MayGoAnywhere(const Function& fn, BlockId block);
 // Behind the op that makes m' in the loop: m' or, where there is no largest value yet, 0, for all
 // who read m' but the next iteration. Nothing, where the loop guards itself.
 void GuardReference(Function& fn, const LoopParts& parts);
+
+// v of the loop's body, with other values in place of some, at the end of b's block.
+ValueId ClonedFrom(Builder& b, Function& fn, BlockId body, ValueId v, ValueMap& map);
 
 // What the CTAs of a cluster have of sums that are kept relative to a largest value, by result of
 // the loop. `all`: each of them gets it. `slices`, if more than one: each gets its run of columns

@@ -70,7 +70,8 @@ bool CloseValues(const TensorValue& a, const TensorValue& b) {
 std::vector<PassId> Exact() {
   std::vector<PassId> passes(std::begin(kCleanUp), std::end(kCleanUp));
   std::erase_if(passes, [](PassId id) {  // the second: decoded blocks are added up piece by piece
-    return id == PassId::kDeferReductions || id == PassId::kDecodeScales || id == PassId::kSumParts;
+    return id == PassId::kDeferReductions || id == PassId::kDecodeScales ||
+           id == PassId::kSumParts || id == PassId::kOwnParts || id == PassId::kWalkBack;
   });
   return passes;
 }

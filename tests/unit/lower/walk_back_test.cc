@@ -1,0 +1,146 @@
+// walk-back: a loop that reads again what the one in front of it read begins at the end, where no
+// order of its turns can be told from another; all others stay.
+//
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/lower/sequential.h"
+#include "ir/lower/slides.h"
+#include "ir/lower/stored_over.h"
+#include "ir/passes/passes.h"
+#include "tests/unit/lower/helper.h"
+
+namespace tilec::ir {
+namespace {
+
+// Each row of 2504 less its sum, and the sum of the squares of that.
+const char* const kThreeWalks = R"(func @walks tile {
+  param tensor %X: tensor<bf16, 2> in [R, 2504] align=16 stride_align=16 contiguous=1 last_align=8
+  param tensor %Y: tensor<bf16, 2> out [R, 2504] align=16 stride_align=16 contiguous=1 last_align=8
+  param dim %R: i64
+  body {
+    %0 = constant {value = 0} : i64
+    parallel %0, %R {steps = [1]} do (%r: i64) {
+      %none = constant {value = 0.0} : f32[1]
+      %C = constant {value = 2504} : i64
+      %s = for %0, %C, %none {step = 1024} : f32[1] do (%c: i64, %a: f32[1]) {
+        %xb = load %X, %r, %c {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
+        %x = cast %xb : f32[1, 1024]
+        %q = reduce %x {kind = "sum", axis = 1} : f32[1]
+        %an = add %a, %q : f32[1]
+        yield %an
+      }
+      %t = for %0, %C, %none {step = 1024} : f32[1] do (%c2: i64, %a2: f32[1]) {
+        %xb2 = load %X, %r, %c2 {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
+        %x2 = cast %xb2 : f32[1, 1024]
+        %xx = mul %x2, %x2 : f32[1, 1024]
+        %q2 = reduce %xx {kind = "sum", axis = 1} : f32[1]
+        %an2 = add %a2, %q2 : f32[1]
+        yield %an2
+      }
+      %st = sub %s, %t : f32[1]
+      for %0, %C {step = 1024} do (%c3: i64) {
+        %xb3 = load %X, %r, %c3 {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
+        %x3 = cast %xb3 : f32[1, 1024]
+        %ss = reshape %st : f32[1, 1]
+        %sa = broadcast %ss {axes = [0, 1]} : f32[1, 1024]
+        %y = sub %x3, %sa : f32[1, 1024]
+        %yb = cast %y : bf16[1, 1024]
+        %one = constant {value = 1} : i64
+        %r1 = add %r, %one : i64
+        %re = min %r1, %R : i64
+        %step = constant {value = 1024} : i64
+        %c1 = add %c3, %step : i64
+        %ce = min %c1, %C : i64
+        store %Y, %yb, %r, %re, %c3, %ce {modes = "rr", sizes = [1, 1024]}
+        yield
+      }
+      yield
+    }
+  }
+}
+)";
+
+std::vector<double> WalkResults(const Function& fn) {
+  InterpretInputs in;
+  in.tensors["X"] = Numbers(DType::kBF16, {5, 2504}, 4);
+  in.tensors["Y"] = TensorValue::Zeros(DType::kBF16, {5, 2504});
+  in.dims = {{"R", 5}};
+  return Interpreted(fn, std::move(in), "Y");
+}
+
+Function WalkedBack(const std::string& text, int changes) {
+  return Changed(WalkBack, Parsed(text), changes);
+}
+
+// Which of the loops, in their order, walk back.
+std::string Directions(const Function& fn) {
+  std::string out;
+  for (OpId id : OpsInOrder(fn)) {
+    if (fn.ops[id].kind != OpKind::kFor) continue;
+    bool back = false;
+    const BlockId body = fn.ops[id].regions[0];
+    for (OpId inner : fn.blocks[body].ops)
+      back = back || (fn.ops[inner].kind == OpKind::kSub &&
+                      fn.ops[inner].operands[1] == fn.blocks[body].args[0]);
+    out += back ? '<' : '>';
+  }
+  return out;
+}
+
+TEST(WalkBack, TheSecondLoopOfThree) {
+  const Function before = Parsed(kThreeWalks), after = WalkedBack(kThreeWalks, 1);
+  EXPECT_EQ(Directions(after), "><>");  // the third begins where the second ended
+  EXPECT_EQ(WalkResults(before), WalkResults(after));
+}
+
+// A program of the first and the last loop.
+std::string TwoWalks() {
+  std::string text = kThreeWalks;
+  const size_t from = text.find("      %t = for"), to = text.find("      %st = sub");
+  text.erase(from, to - from);
+  return With(text, "sub %s, %t", "sub %s, %none");
+}
+
+TEST(WalkBack, NoMoreMeetingsThanBefore) {
+  const Function after = WalkedBack(TwoWalks(), 1);
+  EXPECT_EQ(Directions(after), "><");
+  EXPECT_EQ(WalkResults(Parsed(TwoWalks())), WalkResults(after));
+  EXPECT_TRUE(StoredOver(after).empty());  // and goes on by what is stored
+  DiagSink diags;
+  const Result<Function> warps = Sequentialize(after, H200(), {}, diags);
+  ASSERT_TRUE(warps.ok());
+  EXPECT_EQ(Count(*warps, OpKind::kCtaSync), 0);
+}
+
+TEST(WalkBack, RowsThatSlideStay) {
+  std::string text = TwoWalks();
+  for (const auto& [from, to] : {std::pair("2504", "2501"),
+                                 {"stride_align=16", "stride_align=2"},
+                                 {"last_align=8", "last_align=1"}})
+    text = With(text, from, to);
+  ASSERT_TRUE(SlideOf(Parsed(text)).has_value());
+  WalkedBack(text, 0);
+}
+
+TEST(WalkBack, WhoseOrderCouldBeToldStays) {
+  // Shorter turns than the store is long: the last one counts.
+  WalkedBack(With(With(TwoWalks(), "for %0, %C {step = 1024}", "for %0, %C {step = 512}"),
+                  "for %0, %C, %none {step = 1024}", "for %0, %C, %none {step = 512}"),
+             0);
+  // Turns that are not known; other turns; another tensor.
+  WalkedBack(With(TwoWalks(), "for %0, %C {step", "for %0, %R {step"), 0);
+  WalkedBack(With(TwoWalks(), "for %0, %C {step = 1024}", "for %0, %C {step = 2048}"), 0);
+  WalkedBack(With(With(TwoWalks(), "%xb3 = load %X", "%xb3 = load %Z"), "  param dim %R: i64",
+                  "  param tensor %Z: tensor<bf16, 2> in [R, 2504] align=16 stride_align=2 "
+                  "contiguous=1 last_align=1\n  param dim %R: i64"),
+             0);
+  // What a turn carries is neither added nor compared.
+  const std::string recurrence = With(kThreeWalks, "%an2 = add %a2, %q2",
+                                      "%h = mul %a2, %q2 : f32[1]\n"
+                                      "        %an2 = add %h, %q2");
+  EXPECT_EQ(Directions(WalkedBack(recurrence, 1)), ">><");
+}
+
+}  // namespace
+}  // namespace tilec::ir
