@@ -57,7 +57,16 @@ std::optional<int64_t> PackOf(const std::string& name) {
   return std::nullopt;
 }
 
+bool SharesApart(const std::string& name) {
+  return IsApart(name) && name.rfind(kClusters, 0) == 0 && name.find(kSplit) != std::string::npos;
+}
+std::string SharedPartsOf(const std::string& name) {
+  const bool columns = name.find(":along=2") != std::string::npos;
+  return WithAlong(std::string(kClusters), columns ? 3 : 2);
+}
+
 std::optional<int64_t> SplitOf(const std::string& name) {
+  if (SharesApart(name)) return SplitOf(fmt::format("{}{}", kSolve, name.substr(name.find(kSplit))));
   const std::string form = FormIn(name);
   const size_t at = PackOf(name) ? form.find(kSplit) : form.rfind(kSplit, 0);
   if (at == std::string::npos) return std::nullopt;
@@ -78,6 +87,9 @@ bool IsApart(const std::string& name) {
   return name.rfind(kSolve, 0) == 0 && name.ends_with(kApart);
 }
 
+std::string SharedApartName(int64_t along, int64_t ctas) {
+  return fmt::format("{}{}{}{}", WithAlong(std::string(kClusters), along + 1), kSplit, ctas, kApart);
+}
 std::string ApartName(int64_t pack, int64_t ctas) {
   const std::string packed = pack > 1 ? fmt::format("{}{}", kPack, pack) : "";
   return fmt::format("{}{}{}{}{}", kSolve, packed, kSplit, ctas, kApart);

@@ -22,6 +22,10 @@ std::optional<int> SlicesOf(const std::string& name);
 std::optional<int64_t> SplitOf(const std::string& name);
 // Are those no cluster (`solve:split=N:apart`)? A second launch puts together what they have.
 bool IsApart(const std::string& name);
+// … whose CTAs copy for their neighbours (`solve:clusters:split=N:apart`)?
+bool SharesApart(const std::string& name);
+std::string SharedApartName(int64_t along, int64_t ctas);  // along: the grid's range, from 0
+std::string SharedPartsOf(const std::string& name);        // how its parts are scheduled
 std::string ApartName(int64_t pack, int64_t ctas);
 // Instances whose rows are one tile, of `solve:pack=N` or `sequential:pack=N`, with or without
 // `:split=N`.

@@ -103,7 +103,8 @@ PipelineOptions TunePrograms::FormOf(const Point& point, int64_t split) const {
   const TuneSpace::Rating* const rating = space_.Rated(point);
   if (rating == nullptr) return with;
   with.pack = rating->form.pack;
-  with.share_copies = rating->form.share_copies;
+  with.share_copies = rating->form.share_copies && !rating->form.apart;
+  if (with.share_copies) with.schedule = WithAlong(with.schedule, rating->form.along + 1);
   if (rating->form.in_order) with.schedule = kSequential;
   return with;
 }

@@ -46,12 +46,39 @@ std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluste
   return time;
 }
 
+std::optional<KernelTime> FormTimes::TimeOf(Neighbours& parts, DividedForm& divided,
+                                            double most_ms) {
+  if (!parts.form) return std::nullopt;
+  auto time = TimeOf(*parts.form, parts.asked, target_.lowering.cluster_ctas, true);
+  if (!time || time->ms + BesideParts(1) > most_ms) return std::nullopt;
+  const double flops = whole_flops;
+  const std::optional<KernelTime> whole = TimeOf(divided.Whole(), 1, 1);
+  whole_flops = flops;
+  if (!whole) return std::nullopt;
+  time->ms += whole->ms + target_.model.apart_ms;
+  return time;
+}
+
 double FormTimes::BesideParts(int64_t cluster) const {
   return target_.model.launch_ms + (cluster == 1 ? target_.model.apart_ms : 0);
 }
 
 double FormTimes::LeastDivided(int64_t cluster) const {
   return target_.model.launch_ms + BesideParts(cluster);
+}
+
+bool FormTimes::HoldsAll(const KernelForm& form) {
+  const ir::WorkCount& work = WorkOf(form);
+  if (work.least_bytes - work.stored_bytes <= target_.model.cached_bytes) return true;
+  const auto& top = form.fn.blocks[form.fn.body].ops;
+  const auto grid = std::find_if(top.begin(), top.end(), [&](ir::OpId id) {
+    return form.fn.ops[id].kind == ir::OpKind::kParallel;
+  });
+  if (grid == top.end()) return false;
+  const ir::Op& op = form.fn.ops[*grid];
+  const ir::Param* const end = form.fn.param(op.operands[1]);
+  const auto known = end == nullptr ? names_.end() : names_.find(end->name);
+  return known != names_.end() && known->second <= op.ints("steps")[0];
 }
 
 std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {

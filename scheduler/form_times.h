@@ -34,11 +34,15 @@ class FormTimes {
   // at.
   std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, double most_ms,
                                    int64_t one_role = 0);
+  // The same where neighbours copy for each other: `parts` in place of those of `divided`.
+  std::optional<KernelTime> TimeOf(Neighbours& parts, DividedForm& divided, double most_ms);
   // No two launches take less.
   double LeastDivided(int64_t cluster) const;
   // Of one_role.h.
   std::optional<double> MarginOfOneRole(KernelForm& form);
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
+  // Do caches hold what it reads, or is there one tile along the grid's first range?
+  bool HoldsAll(const KernelForm& form);
   bool Exact(const KernelForm& form) { return WorkOf(form).exact; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 

@@ -18,6 +18,9 @@ namespace tilec::scheduler {
 
 namespace {
 
+// Shorter kernels are not looked at in parts that share copies: two launches are too much of them.
+constexpr double kTimesTwoLaunches = 5;
+
 // Are there rows that several loops read and memory gives once?
 bool KeepsRows(const ir::Function& fn) {
   return std::any_of(fn.ops.begin(), fn.ops.end(),
@@ -41,6 +44,9 @@ class SplitChooser {
  private:
   void Take(const KernelTime& time) { choice_.ms = time.ms, choice_.busy = time.busy(); }
   void TryCopyingTogether();
+  void TryPairsOfColumns();
+  void TrySharedParts();
+  std::vector<int64_t> CountsOfPairs(int64_t tiles) const;
   bool TryWalking();
   bool TryPacked(int64_t pack, TileForms* packed);
   // Whether CTAs share tiles, and which: those that leave SMs idle, or only rows that are kept
@@ -73,10 +79,12 @@ class SplitChooser {
 
 // Neighbours copy for each other what they have in common, or each walks over tiles by itself.
 void SplitChooser::TryCopyingTogether() {
-  const double asked = CutsLines(forms_.fn(), row_starts_) ? ShareAsked(forms_.fn(), target_) : 1;
-  if (asked >= 1) return;
+  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters")) return;
+  Neighbours& pairs = forms_.Pairs(0);
+  if (!pairs.form) return;
+  const double asked = pairs.asked;
   KernelForm& plain = forms_.plain().form;
-  KernelForm& clustered = forms_.Clustered();
+  KernelForm& clustered = *pairs.form;
   // Of a grid of one tile's height half of the CTAs would only copy.
   const bool idle = 2 * model_.TilesOf(plain) <= model_.TilesOf(clustered);
   const auto shared =
@@ -84,6 +92,58 @@ void SplitChooser::TryCopyingTogether() {
   const auto stays = model_.TimeOf(plain, 1, 1, true);
   choice_.share_copies = shared && stays && shared->ms < stays->ms;
   if (choice_.share_copies || stays) Take(choice_.share_copies ? *shared : *stays);
+}
+
+// Neighbours along the columns share rows, where walking along the columns first brings nothing
+// again: tiles of one row, or what caches hold.
+void SplitChooser::TryPairsOfColumns() {
+  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven) return;
+  Neighbours& pairs = forms_.Pairs(1);
+  if (!pairs.form || !model_.HoldsAll(forms_.plain().form)) return;
+  if (2 * model_.TilesOf(forms_.plain().form) <= model_.TilesOf(*pairs.form)) return;
+  const auto time = model_.TimeOf(*pairs.form, pairs.asked, target_.lowering.cluster_ctas, true);
+  if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) return;
+  choice_.share_copies = true;
+  choice_.along = 1;
+  Take(*time);
+}
+
+// Parts of a tile's loop whose neighbours copy for each other: what no cluster does that shares a
+// loop. Where rows begin amid lines it is lines that SMs wait for, and a second launch costs less.
+void SplitChooser::TrySharedParts() {
+  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven ||
+      choice_.whole_flops == 0 || choice_.pack > 1)
+    return;
+  const double most_ms = (1 - target_.model.split_margin) * choice_.ms;
+  if (kTimesTwoLaunches * model_.LeastDivided(1) > most_ms) return;
+  for (const int64_t along : {0, 1}) {
+    Neighbours& whole = forms_.Pairs(along);
+    if (!whole.form) continue;
+    for (const int64_t parts : CountsOfPairs(model_.TilesOf(*whole.form))) {
+      Neighbours& pairs = forms_.Pairs(along, parts);
+      DividedForm* const divided = forms_.plain().InGroups(parts, 1, target_);
+      if (!pairs.form || divided == nullptr) return;
+      const auto time = model_.TimeOf(pairs, *divided, most_ms);
+      if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) continue;
+      choice_.ctas = parts;
+      choice_.apart = choice_.share_copies = true;
+      choice_.along = along;
+      choice_.in_order = choice_.stays = choice_.once = false;
+      choice_.doubt = 1;
+      Take(*time);
+    }
+  }
+}
+
+// As many parts of so many tiles as fill a round of all SMs, and those that fill two better.
+std::vector<int64_t> SplitChooser::CountsOfPairs(int64_t tiles) const {
+  const int64_t sms = target_.limits.sms;
+  std::vector<int64_t> counts;
+  for (int64_t rounds = 1; tiles > 0 && rounds <= 2; ++rounds) {
+    const int64_t parts = std::min(ir::kMostGroups, rounds * sms / tiles);
+    if (parts >= 2 && (counts.empty() || parts > rounds * counts[0])) counts.push_back(parts);
+  }
+  return counts;
 }
 
 // CTAs walk over tiles that take unequally long. True: that loses, for in each round all heads'
@@ -191,6 +251,7 @@ SplitChoice SplitChooser::Run(bool one_role) {
   choice_.alone_ms = alone_.ms;
   Take(alone_);
   TryCopyingTogether();
+  if (one_role && most_ > 1) TryPairsOfColumns();
   const bool leaves = TryWalking();
   const bool room = choice_.whole_flops > 0 && alone_.ctas <= target_.limits.sms;
   // (Tried on a machine with clusters. Without, nothing was measured, and gated_delta, 32 columns
@@ -204,6 +265,7 @@ SplitChoice SplitChooser::Run(bool one_role) {
     if (pack > 1) TryOneRole(*packed, pack);
     TryOneRole(plain, 1);
     if (most_ > 1) TryApart(pack > 1 ? *packed : plain, pack);
+    if (most_ > 1) TrySharedParts();
   }
   return choice_;
 }
