@@ -18,6 +18,11 @@ constexpr std::string_view kAlong = ":along=";
 constexpr int64_t kMostRanges = 3;
 constexpr uint64_t kMostScheduleBytes = 4 << 20;
 
+// The same without copies for neighbours.
+std::string ApartOf(const std::string& name) {
+  return fmt::format("{}{}", kSolve, name.substr(name.find(kSplit)));
+}
+
 // What stands behind `solve` or `sequential`, `:apart` left out; empty: it is neither.
 std::string FormIn(const std::string& name) {
   const size_t end = name.size() - (IsApart(name) ? kApart.size() : 0);
@@ -57,16 +62,8 @@ std::optional<int64_t> PackOf(const std::string& name) {
   return std::nullopt;
 }
 
-bool SharesApart(const std::string& name) {
-  return IsApart(name) && name.rfind(kClusters, 0) == 0 && name.find(kSplit) != std::string::npos;
-}
-std::string SharedPartsOf(const std::string& name) {
-  const bool columns = name.find(":along=2") != std::string::npos;
-  return WithAlong(std::string(kClusters), columns ? 3 : 2);
-}
-
 std::optional<int64_t> SplitOf(const std::string& name) {
-  if (SharesApart(name)) return SplitOf(fmt::format("{}{}", kSolve, name.substr(name.find(kSplit))));
+  if (SharesApart(name)) return SplitOf(ApartOf(name));
   const std::string form = FormIn(name);
   const size_t at = PackOf(name) ? form.find(kSplit) : form.rfind(kSplit, 0);
   if (at == std::string::npos) return std::nullopt;
@@ -85,6 +82,19 @@ std::optional<int64_t> SplitOf(const std::string& name) {
 
 bool IsApart(const std::string& name) {
   return name.rfind(kSolve, 0) == 0 && name.ends_with(kApart);
+}
+
+bool SharesApart(const std::string& name) {
+  if (!IsApart(name) || name.rfind(kClusters, 0) != 0) return false;
+  const size_t split = name.find(kSplit);
+  if (split == std::string::npos || !SplitOf(ApartOf(name))) return false;
+  const std::string form = name.substr(0, split);
+  return form == kClusters || form == WithAlong(std::string(kClusters), 2);
+}
+
+// Parts have a range of their own, the first.
+std::string SharedPartsOf(const std::string& name) {
+  return WithAlong(std::string(kClusters), AlongOf(name.substr(0, name.find(kSplit))) + 1);
 }
 
 std::string SharedApartName(int64_t along, int64_t ctas) {

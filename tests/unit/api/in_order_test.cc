@@ -84,6 +84,25 @@ TEST(AlongNames, SayWhichNeighboursShare) {
     EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
 }
 
+TEST(SharedApartNames, AreOfClustersAndParts) {
+  EXPECT_EQ(SharedApartName(0, 6), "solve:clusters:split=6:apart");
+  EXPECT_EQ(SharedApartName(1, 16), "solve:clusters:along=2:split=16:apart");
+  EXPECT_EQ(SharedPartsOf("solve:clusters:split=6:apart"), "solve:clusters:along=2");
+  EXPECT_EQ(SharedPartsOf("solve:clusters:along=2:split=6:apart"), "solve:clusters:along=3");
+  DiagSink diags;
+  for (const char* name : {"solve:clusters:split=6:apart", "solve:clusters:along=2:split=2:apart"}) {
+    EXPECT_TRUE(SharesApart(name)) << name;
+    EXPECT_TRUE(IsApart(name)) << name;
+    EXPECT_TRUE(CheckSchedule(name, diags).ok()) << name;
+  }
+  EXPECT_EQ(SplitOf("solve:clusters:along=2:split=7:apart"), 7);
+  EXPECT_FALSE(SharesApart("solve:split=6:apart"));
+  for (const char* name :
+       {"solve:clusters:apart", "solve:clusters:split=6", "solve:clusters:split=17:apart",
+        "solve:clusters:along=3:split=2:apart", "solve:clusters:pack=2:split=2:apart"})
+    EXPECT_FALSE(CheckSchedule(name, diags).ok()) << name;
+}
+
 class InOrderTest : public LibraryTest {
  protected:
   static PipelineOptions ByModel() {
