@@ -104,7 +104,10 @@ PipelineOptions TunePrograms::FormOf(const Point& point, int64_t split) const {
   if (rating == nullptr) return with;
   with.pack = rating->form.pack;
   with.share_copies = rating->form.share_copies && !rating->form.apart;
-  if (with.share_copies) with.schedule = WithAlong(with.schedule, rating->form.along + 1);
+  if (with.share_copies)
+    with.schedule = rating->form.neighbours > 2
+                        ? ClustersName(rating->form.neighbours, rating->form.along)
+                        : WithAlong(with.schedule, rating->form.along + 1);
   if (rating->form.in_order) with.schedule = kSequential;
   return with;
 }

@@ -188,8 +188,7 @@ Asked AskedByCopies(const ir::Function& fn, const ir::LayoutPlan& plan, const ir
   return asked;
 }
 
-double ShareAsked(const ir::Function& fn, const ir::Target& target) {
-  const int64_t ctas = target.lowering.cluster_ctas;
+double ShareAsked(const ir::Function& fn, const ir::Target& target, int64_t ctas) {
   ir::Function clustered = fn;
   if (!target.Has("clusters") || ir::ClusterTiles(clustered, ctas)) return 1;
   double all = 0, own = 0;

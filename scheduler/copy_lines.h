@@ -56,6 +56,6 @@ Asked AskedByCopies(const ir::Function& fn, const ir::LayoutPlan& plan, const ir
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its
 // part of what neighbours have in common (ir/passes/cluster_tiles.h). 1: nothing is, or the machine
 // has no clusters.
-double ShareAsked(const ir::Function& fn, const ir::Target& target);
+double ShareAsked(const ir::Function& fn, const ir::Target& target, int64_t neighbours);
 
 }  // namespace tilec::scheduler

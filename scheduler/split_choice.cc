@@ -20,6 +20,8 @@ namespace {
 
 // Shorter kernels are not looked at in parts that share copies: two launches are too much of them.
 constexpr double kTimesTwoLaunches = 5;
+constexpr double kOnlyCopying = 1.25;  // CTAs of clusters for each tile, most of which multiply
+constexpr int64_t kAside = 4;          // SMs that pairs of parts leave
 
 // Are there rows that several loops read and memory gives once?
 bool KeepsRows(const ir::Function& fn) {
@@ -44,9 +46,10 @@ class SplitChooser {
  private:
   void Take(const KernelTime& time) { choice_.ms = time.ms, choice_.busy = time.busy(); }
   void TryCopyingTogether();
-  void TryPairsOfColumns();
+  void TryMoreNeighbours();
+  bool MayShare(const Neighbours& all, const SharedCopies& how);
   void TrySharedParts();
-  std::vector<int64_t> CountsOfPairs(int64_t tiles) const;
+  int64_t PartsOf(int64_t tiles, int64_t neighbours) const;
   bool TryWalking();
   bool TryPacked(int64_t pack, TileForms* packed);
   // Whether CTAs share tiles, and which: those that leave SMs idle, or only rows that are kept
@@ -80,7 +83,7 @@ class SplitChooser {
 // Neighbours copy for each other what they have in common, or each walks over tiles by itself.
 void SplitChooser::TryCopyingTogether() {
   if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters")) return;
-  Neighbours& pairs = forms_.Pairs(0);
+  Neighbours& pairs = forms_.Sharing({.ctas = target_.lowering.cluster_ctas});
   if (!pairs.form) return;
   const double asked = pairs.asked;
   KernelForm& plain = forms_.plain().form;
@@ -94,56 +97,70 @@ void SplitChooser::TryCopyingTogether() {
   if (choice_.share_copies || stays) Take(choice_.share_copies ? *shared : *stays);
 }
 
-// Neighbours along the columns share rows, where walking along the columns first brings nothing
-// again: tiles of one row, or what caches hold.
-void SplitChooser::TryPairsOfColumns() {
+// More neighbours, or those along the columns, which share rows. (H200, f16 128x12024x31320: pairs
+// along the columns 250 us, four of them 213, CTAs that share loops and no copies 296;
+// 680x6648x21224 308 and 393.)
+void SplitChooser::TryMoreNeighbours() {
+  constexpr SharedCopies kHow[] = {{.ctas = 2, .along = 1}, {.ctas = 4}, {.ctas = 4, .along = 1}};
   if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven) return;
-  Neighbours& pairs = forms_.Pairs(1);
-  if (!pairs.form || !model_.HoldsAll(forms_.plain().form)) return;
-  if (2 * model_.TilesOf(forms_.plain().form) <= model_.TilesOf(*pairs.form)) return;
-  const auto time = model_.TimeOf(*pairs.form, pairs.asked, target_.lowering.cluster_ctas, true);
-  if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) return;
-  choice_.share_copies = true;
-  choice_.along = 1;
-  Take(*time);
+  for (const SharedCopies& how : kHow) {
+    Neighbours& all = forms_.Sharing(how);
+    if (!all.form || !MayShare(all, how)) continue;
+    const auto time = model_.TimeOf(*all.form, all.asked, how.ctas, true, 0, how.along > 0);
+    if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) continue;
+    choice_.share_copies = true;
+    choice_.along = how.along;
+    choice_.neighbours = how.ctas;
+    Take(*time);
+  }
+}
+
+// Hardly a CTA only copies, and walking along the columns first brings nothing again: it is of one
+// round, or of what caches hold, or of one tile's height.
+bool SplitChooser::MayShare(const Neighbours& all, const SharedCopies& how) {
+  const KernelForm& plain = forms_.plain().form;
+  const auto tiles = static_cast<double>(model_.TilesOf(*all.form));
+  if (tiles > kOnlyCopying * static_cast<double>(model_.TilesOf(plain) * how.parts)) return false;
+  return how.along == 0 || model_.TilesOf(*all.form) <= SmsOfClusters(target_, how.ctas) ||
+         model_.HoldsAll(plain);
 }
 
 // Parts of a tile's loop whose neighbours copy for each other: what no cluster does that shares a
 // loop. Where rows begin amid lines it is lines that SMs wait for, and a second launch costs less.
+// (H200, 311x2744x61720 in 160x256: clusters of five 257 us, five parts of pairs 206.)
 void SplitChooser::TrySharedParts() {
   if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven ||
-      choice_.whole_flops == 0 || choice_.pack > 1)
+      choice_.whole_flops == 0 || choice_.pack > 1 || (choice_.ctas == 1 && choice_.busy >= 1))
     return;
-  const double most_ms = (1 - target_.model.split_margin) * choice_.ms;
-  if (kTimesTwoLaunches * model_.LeastDivided(1) > most_ms) return;
-  for (const int64_t along : {0, 1}) {
-    Neighbours& whole = forms_.Pairs(along);
-    if (!whole.form) continue;
-    for (const int64_t parts : CountsOfPairs(model_.TilesOf(*whole.form))) {
-      Neighbours& pairs = forms_.Pairs(along, parts);
+  if (kTimesTwoLaunches * model_.LeastDivided(1) > choice_.ms) return;
+  for (const int64_t ctas : {2, 4})
+    for (const int64_t along : {0, 1}) {
+      Neighbours& whole = forms_.Sharing({.ctas = ctas, .along = along});
+      if (!whole.form) continue;
+      const int64_t parts = PartsOf(model_.TilesOf(*whole.form), ctas);
+      const SharedCopies how{.ctas = ctas, .along = along, .parts = parts};
+      if (parts < 2 || !MayShare(whole, {.ctas = ctas, .along = along})) continue;
+      Neighbours& all = forms_.Sharing(how);
       DividedForm* const divided = forms_.plain().InGroups(parts, 1, target_);
-      if (!pairs.form || divided == nullptr) return;
-      const auto time = model_.TimeOf(pairs, *divided, most_ms);
-      if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) continue;
+      if (!all.form || divided == nullptr) return;
+      const double most_ms = (1 - target_.model.split_margin) * choice_.ms;
+      const auto time = model_.TimeOf(all, *divided, most_ms);
+      if (!time || time->ms > most_ms) continue;
       choice_.ctas = parts;
       choice_.apart = choice_.share_copies = true;
       choice_.along = along;
+      choice_.neighbours = ctas;
       choice_.in_order = choice_.stays = choice_.once = false;
       choice_.doubt = 1;
       Take(*time);
     }
-  }
 }
 
-// As many parts of so many tiles as fill a round of all SMs, and those that fill two better.
-std::vector<int64_t> SplitChooser::CountsOfPairs(int64_t tiles) const {
-  const int64_t sms = target_.limits.sms;
-  std::vector<int64_t> counts;
-  for (int64_t rounds = 1; tiles > 0 && rounds <= 2; ++rounds) {
-    const int64_t parts = std::min(ir::kMostGroups, rounds * sms / tiles);
-    if (parts >= 2 && (counts.empty() || parts > rounds * counts[0])) counts.push_back(parts);
-  }
-  return counts;
+// As many parts of so many tiles as find room at once. (132 CTAs in pairs, the same size in six
+// parts: 383 us, so not all of them do.)
+int64_t SplitChooser::PartsOf(int64_t tiles, int64_t neighbours) const {
+  const int64_t room = std::min(SmsOfClusters(target_, neighbours), target_.limits.sms - kAside);
+  return tiles > 0 ? std::min(ir::kMostGroups, room / tiles) : 0;
 }
 
 // CTAs walk over tiles that take unequally long. True: that loses, for in each round all heads'
@@ -251,7 +268,7 @@ SplitChoice SplitChooser::Run(bool one_role) {
   choice_.alone_ms = alone_.ms;
   Take(alone_);
   TryCopyingTogether();
-  if (one_role && most_ > 1) TryPairsOfColumns();
+  if (one_role && most_ > 1) TryMoreNeighbours();
   const bool leaves = TryWalking();
   const bool room = choice_.whole_flops > 0 && alone_.ctas <= target_.limits.sms;
   // (Tried on a machine with clusters. Without, nothing was measured, and gated_delta, 32 columns

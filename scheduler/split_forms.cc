@@ -23,11 +23,11 @@ FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
   return std::make_unique<KernelForm>(std::move(loops));
 }
 
-Neighbours NeighboursOf(ir::Function fn, int64_t along, const ir::Target& target) {
+Neighbours NeighboursOf(ir::Function fn, int64_t ctas, int64_t along, const ir::Target& target) {
   if (along > 0 && !ir::ArrangeGrid(fn, along)) return {};
-  Neighbours found{.asked = ShareAsked(fn, target)};
+  Neighbours found{.ctas = ctas, .asked = ShareAsked(fn, target, ctas)};
   if (found.asked >= 1) return {};
-  CHECK(!ir::ClusterTiles(fn, target.lowering.cluster_ctas), "it asks for less by that");
+  CHECK(!ir::ClusterTiles(fn, ctas), "it asks for less by that");
   found.form = std::make_unique<KernelForm>(std::move(fn));
   return found;
 }
@@ -128,18 +128,18 @@ const ir::LayoutPlan& KeptForms::Copies() {
   return *copies_;
 }
 
-Neighbours& KeptForms::Pairs(int64_t along, int64_t parts) {
+Neighbours& KeptForms::Sharing(const SharedCopies& how) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto [at, fresh] = pairs_.try_emplace({along, parts});
+  const auto [at, fresh] = sharing_.try_emplace(how);
   if (!fresh) return at->second;
-  if (parts == 1) {
-    at->second = NeighboursOf(fn(), along, target_);
+  if (how.parts == 1) {
+    at->second = NeighboursOf(fn(), how.ctas, how.along, target_);
     return at->second;
   }
   ir::Function divided;  // its first range is that of the parts
-  if (!ir::PartsOfReductions(fn(), parts, &divided) && !ir::GuardParts(divided) &&
+  if (!ir::PartsOfReductions(fn(), how.parts, &divided) && !ir::GuardParts(divided) &&
       ir::EvenParts(divided))
-    at->second = NeighboursOf(std::move(divided), along + 1, target_);
+    at->second = NeighboursOf(std::move(divided), how.ctas, how.along + 1, target_);
   return at->second;
 }
 

@@ -85,12 +85,22 @@ TEST(AlongNames, SayWhichNeighboursShare) {
 }
 
 TEST(SharedApartNames, AreOfClustersAndParts) {
-  EXPECT_EQ(SharedApartName(0, 6), "solve:clusters:split=6:apart");
-  EXPECT_EQ(SharedApartName(1, 16), "solve:clusters:along=2:split=16:apart");
+  EXPECT_EQ(SharedApartName(2, 0, 6), "solve:clusters:split=6:apart");
+  EXPECT_EQ(SharedApartName(4, 1, 16), "solve:clusters=4:along=2:split=16:apart");
+  EXPECT_EQ(NeighboursOf("solve:clusters=4:along=2"), 4);
+  EXPECT_EQ(NeighboursOf("solve:clusters"), 0);
+  EXPECT_EQ(AlongOf("solve:clusters=4:along=2"), 2);
+  EXPECT_EQ(WithoutAlong("solve:clusters=4:along=2"), "solve:clusters");
+  EXPECT_EQ(WithoutAlong("solve:clusters=4"), "solve:clusters");
+  EXPECT_EQ(SharedPartsOf("solve:clusters=4:along=2:split=6:apart"), "solve:clusters=4:along=3");
   EXPECT_EQ(SharedPartsOf("solve:clusters:split=6:apart"), "solve:clusters:along=2");
   EXPECT_EQ(SharedPartsOf("solve:clusters:along=2:split=6:apart"), "solve:clusters:along=3");
   DiagSink diags;
-  for (const char* name : {"solve:clusters:split=6:apart", "solve:clusters:along=2:split=2:apart"}) {
+  EXPECT_TRUE(CheckSchedule("solve:clusters=4", diags).ok());
+  EXPECT_TRUE(CheckSchedule("solve:clusters=4:along=2", diags).ok());
+  EXPECT_FALSE(CheckSchedule("solve:clusters=3", diags).ok());
+  for (const char* name : {"solve:clusters:split=6:apart", "solve:clusters:along=2:split=2:apart",
+                           "solve:clusters=4:split=3:apart"}) {
     EXPECT_TRUE(SharesApart(name)) << name;
     EXPECT_TRUE(IsApart(name)) << name;
     EXPECT_TRUE(CheckSchedule(name, diags).ok()) << name;
