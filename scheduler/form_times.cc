@@ -71,6 +71,12 @@ double FormTimes::LeastDivided(int64_t cluster) const {
   return target_.model.launch_ms + BesideParts(cluster);
 }
 
+bool FormTimes::OneTurn(const KernelForm& form) {
+  const ir::WorkCount& work = WorkOf(form);
+  return std::all_of(work.trips.begin(), work.trips.end(),
+                     [&](const auto& trips) { return trips.second <= work.instances; });
+}
+
 bool FormTimes::HoldsAll(const KernelForm& form) {
   const ir::WorkCount& work = WorkOf(form);
   if (work.least_bytes - work.stored_bytes <= target_.model.cached_bytes) return true;
@@ -93,7 +99,7 @@ std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {
     return scheduler::MarginOfOneRole(form.fn, target_, work, *periods, beside);
   };
   constexpr int64_t kAnyNumber = 1 << 16;  // of CTAs on an SM: whether it hangs on how many
-  return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
+  return margin(kAnyNumber) || margin(1) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
 }
 
 const ir::WorkCount& FormTimes::WorkOf(const KernelForm& form) {

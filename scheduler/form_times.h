@@ -44,6 +44,8 @@ class FormTimes {
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
   // Do caches hold what it reads, or is there one tile along the grid's first range?
   bool HoldsAll(const KernelForm& form);
+  // Does each of its loops have one turn at most?
+  bool OneTurn(const KernelForm& form);
   bool Exact(const KernelForm& form) { return WorkOf(form).exact; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 

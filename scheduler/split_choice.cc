@@ -88,8 +88,10 @@ void SplitChooser::TryCopyingTogether() {
   const double asked = pairs.asked;
   KernelForm& plain = forms_.plain().form;
   KernelForm& clustered = *pairs.form;
-  // Of a grid of one tile's height half of the CTAs would only copy.
-  const bool idle = 2 * model_.TilesOf(plain) <= model_.TilesOf(clustered);
+  // Of a grid of one tile's height half of the CTAs would only copy. In one turn there is nothing
+  // to run ahead of, and the proof of clusters that stay takes too long: those that come and go
+  // take longer (H200, 66 of 34519x736x32 in 128x256: 1838 us, alone, staying, 1257).
+  const bool idle = model_.OneTurn(plain) || 2 * model_.TilesOf(plain) <= model_.TilesOf(clustered);
   const auto shared =
       idle ? std::nullopt : model_.TimeOf(clustered, asked, target_.lowering.cluster_ctas, true);
   const auto stays = model_.TimeOf(plain, 1, 1, true);
@@ -102,7 +104,9 @@ void SplitChooser::TryCopyingTogether() {
 // 680x6648x21224 308 and 393.)
 void SplitChooser::TryMoreNeighbours() {
   constexpr SharedCopies kHow[] = {{.ctas = 2, .along = 1}, {.ctas = 4}, {.ctas = 4, .along = 1}};
-  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven) return;
+  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven ||
+      model_.OneTurn(forms_.plain().form))
+    return;
   for (const SharedCopies& how : kHow) {
     Neighbours& all = forms_.Sharing(how);
     if (!all.form || !MayShare(all, how)) continue;
@@ -116,13 +120,13 @@ void SplitChooser::TryMoreNeighbours() {
 }
 
 // Hardly a CTA only copies, and walking along the columns first brings nothing again: it is of one
-// round, or of what caches hold, or of one tile's height.
+// round, or of what caches hold, or of one tile's height. Four leave SMs idle: of one round alone.
 bool SplitChooser::MayShare(const Neighbours& all, const SharedCopies& how) {
   const KernelForm& plain = forms_.plain().form;
   const auto tiles = static_cast<double>(model_.TilesOf(*all.form));
   if (tiles > kOnlyCopying * static_cast<double>(model_.TilesOf(plain) * how.parts)) return false;
-  return how.along == 0 || model_.TilesOf(*all.form) <= SmsOfClusters(target_, how.ctas) ||
-         model_.HoldsAll(plain);
+  const bool at_once = model_.TilesOf(*all.form) <= SmsOfClusters(target_, how.ctas);
+  return at_once || (how.ctas == 2 && (how.along == 0 || model_.HoldsAll(plain)));
 }
 
 // Parts of a tile's loop whose neighbours copy for each other: what no cluster does that shares a
