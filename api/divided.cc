@@ -101,9 +101,10 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
       of.split = of.pack = 1;
       of.share_copies = of.stays = false;
       of.schedule =
-          apart ? SharesApart(options.schedule) ? SharedPartsOf(options.schedule) : std::string(kOnce)
-                : fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
-                              ir::isa::kPortableClusterCtas);
+          apart
+              ? SharesApart(options.schedule) ? SharedPartsOf(options.schedule) : std::string(kOnce)
+              : fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
+                            ir::isa::kPortableClusterCtas);
       launches.programs.push_back(
           {std::move(divided.parts), of,
            fmt::format("launch 1 of 2: {} {} make parts of each tile", GroupsOf(options),

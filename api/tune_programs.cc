@@ -74,6 +74,7 @@ std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard, 
   auto shape =
       ShapeOf(warps, q_.target, space_.names(), copies, LikelyShape(clean, work, q_.target));
   shape.in_order = IsSequential(with.schedule);
+  shape.written = copies.Written(AlongOf(with.schedule) > 1);
   if (copies.written <= 1) shape.leaves += StoredByThreads(warps, q_.target);
   out.awaits = shape.awaits && !shape.in_order;
   out.time = scheduler::EstimateTime(clean, q_.target, work, *periods, shape);

@@ -193,8 +193,8 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       // [K, M] and [K, N] 632 us one tile each, 534 so; 54026x12688x296 1145 by CTAs that stay and
       // share nothing, 801 so.
       if (shape == Shape::kClustered)
-        ir::PersistTiles(fn, scheduler::SmsOfClusters(
-                                 target, ctas > 0 ? ctas : target.lowering.cluster_ctas));
+        ir::PersistTiles(
+            fn, scheduler::SmsOfClusters(target, ctas > 0 ? ctas : target.lowering.cluster_ctas));
       return std::nullopt;
     case Shape::kPersistent:
       return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms * ir::CtasWanted(fn, target));

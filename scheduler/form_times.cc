@@ -27,11 +27,7 @@ std::optional<KernelTime> FormTimes::TimeOf(KernelForm& form, double share, int6
   shape.cluster = cluster;
   shape.share = share;
   shape.lines = asked_.lines;
-  // What tiles beside each other store at a time is put together in the L2: H200, 24607x28920 of 16
-  // bits in boxes of 64 columns by sections of eleven rows of tiles 764 us, by rows 676, where rows
-  // begin at whole lines 375.
-  constexpr double kTogether = 1.4;
-  shape.written = 1 + (asked_.written - 1) / (by_columns ? kTogether : 1);
+  shape.written = asked_.Written(by_columns);
   shape.leaves = asked_.leaves;
   shape.warpgroups = form.Warpgroups(target_);
   if (stays) shape.ctas = std::min(SmsOfClusters(target_, cluster), work.instances);

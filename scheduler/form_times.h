@@ -27,7 +27,8 @@ class FormTimes {
       : target_(target), names_(names), shape_of_(shape_of), asked_(asked) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
-  // which walk over tiles, by rows or `by_columns` first. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  // which walk over tiles, by rows or `by_columns` first. `one_role`: CTAs of an SM, each of one
+  // role; 0: of several.
   std::optional<KernelTime> TimeOf(KernelForm& form, double share, int64_t cluster,
                                    bool stays = false, int64_t one_role = 0,
                                    bool by_columns = false);

@@ -11,17 +11,13 @@
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "scheduler/form_times.h"
+#include "scheduler/neighbours.h"
 #include "scheduler/sms_shared.h"
 #include "scheduler/split_forms.h"
 
 namespace tilec::scheduler {
 
 namespace {
-
-// Shorter kernels are not looked at in parts that share copies: two launches are too much of them.
-constexpr double kTimesTwoLaunches = 5;
-constexpr double kOnlyCopying = 1.25;  // CTAs of clusters for each tile, most of which multiply
-constexpr int64_t kAside = 4;          // SMs that pairs of parts leave
 
 // Are there rows that several loops read and memory gives once?
 bool KeepsRows(const ir::Function& fn) {
@@ -47,9 +43,8 @@ class SplitChooser {
   void Take(const KernelTime& time) { choice_.ms = time.ms, choice_.busy = time.busy(); }
   void TryCopyingTogether();
   void TryMoreNeighbours();
-  bool MayShare(const Neighbours& all, const SharedCopies& how);
   void TrySharedParts();
-  int64_t PartsOf(int64_t tiles, int64_t neighbours) const;
+  void Share(const SharingTime& found);
   bool TryWalking();
   bool TryPacked(int64_t pack, TileForms* packed);
   // Whether CTAs share tiles, and which: those that leave SMs idle, or only rows that are kept
@@ -99,72 +94,29 @@ void SplitChooser::TryCopyingTogether() {
   if (choice_.share_copies || stays) Take(choice_.share_copies ? *shared : *stays);
 }
 
-// More neighbours, or those along the columns, which share rows. (H200, f16 128x12024x31320: pairs
-// along the columns 250 us, four of them 213, CTAs that share loops and no copies 296;
-// 680x6648x21224 308 and 393.)
 void SplitChooser::TryMoreNeighbours() {
-  constexpr SharedCopies kHow[] = {{.ctas = 2, .along = 1}, {.ctas = 4}, {.ctas = 4, .along = 1}};
-  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven ||
-      model_.OneTurn(forms_.plain().form))
-    return;
-  for (const SharedCopies& how : kHow) {
-    Neighbours& all = forms_.Sharing(how);
-    if (!all.form || !MayShare(all, how)) continue;
-    const auto time = model_.TimeOf(*all.form, all.asked, how.ctas, true, 0, how.along > 0);
-    if (!time || time->ms > (1 - target_.model.split_margin) * choice_.ms) continue;
-    choice_.share_copies = true;
-    choice_.along = how.along;
-    choice_.neighbours = how.ctas;
-    Take(*time);
-  }
+  if (!CutsLines(forms_.fn(), row_starts_) || alone_.uneven) return;
+  if (const auto found = MoreNeighbours(forms_, model_, choice_.ms)) Share(*found);
 }
 
-// Hardly a CTA only copies, and walking along the columns first brings nothing again: it is of one
-// round, or of what caches hold, or of one tile's height. Four leave SMs idle: of one round alone.
-bool SplitChooser::MayShare(const Neighbours& all, const SharedCopies& how) {
-  const KernelForm& plain = forms_.plain().form;
-  const auto tiles = static_cast<double>(model_.TilesOf(*all.form));
-  if (tiles > kOnlyCopying * static_cast<double>(model_.TilesOf(plain) * how.parts)) return false;
-  const bool at_once = model_.TilesOf(*all.form) <= SmsOfClusters(target_, how.ctas);
-  return at_once || (how.ctas == 2 && (how.along == 0 || model_.HoldsAll(plain)));
-}
-
-// Parts of a tile's loop whose neighbours copy for each other: what no cluster does that shares a
-// loop. Where rows begin amid lines it is lines that SMs wait for, and a second launch costs less.
-// (H200, 311x2744x61720 in 160x256: clusters of five 257 us, five parts of pairs 206.)
 void SplitChooser::TrySharedParts() {
-  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters") || alone_.uneven ||
-      choice_.whole_flops == 0 || choice_.pack > 1 || (choice_.ctas == 1 && choice_.busy >= 1))
+  if (!CutsLines(forms_.fn(), row_starts_) || alone_.uneven || choice_.pack > 1 ||
+      (choice_.ctas == 1 && choice_.busy >= 1))
     return;
-  if (kTimesTwoLaunches * model_.LeastDivided(1) > choice_.ms) return;
-  for (const int64_t ctas : {2, 4})
-    for (const int64_t along : {0, 1}) {
-      Neighbours& whole = forms_.Sharing({.ctas = ctas, .along = along});
-      if (!whole.form) continue;
-      const int64_t parts = PartsOf(model_.TilesOf(*whole.form), ctas);
-      const SharedCopies how{.ctas = ctas, .along = along, .parts = parts};
-      if (parts < 2 || !MayShare(whole, {.ctas = ctas, .along = along})) continue;
-      Neighbours& all = forms_.Sharing(how);
-      DividedForm* const divided = forms_.plain().InGroups(parts, 1, target_);
-      if (!all.form || divided == nullptr) return;
-      const double most_ms = (1 - target_.model.split_margin) * choice_.ms;
-      const auto time = model_.TimeOf(all, *divided, most_ms);
-      if (!time || time->ms > most_ms) continue;
-      choice_.ctas = parts;
-      choice_.apart = choice_.share_copies = true;
-      choice_.along = along;
-      choice_.neighbours = ctas;
-      choice_.in_order = choice_.stays = choice_.once = false;
-      choice_.doubt = 1;
-      Take(*time);
-    }
+  const auto found = PartsOfNeighbours(forms_, model_, choice_.ms);
+  if (!found) return;
+  choice_.ctas = found->how.parts;
+  choice_.apart = true;
+  choice_.in_order = choice_.stays = choice_.once = false;
+  choice_.doubt = 1;
+  Share(*found);
 }
 
-// As many parts of so many tiles as find room at once. (132 CTAs in pairs, the same size in six
-// parts: 383 us, so not all of them do.)
-int64_t SplitChooser::PartsOf(int64_t tiles, int64_t neighbours) const {
-  const int64_t room = std::min(SmsOfClusters(target_, neighbours), target_.limits.sms - kAside);
-  return tiles > 0 ? std::min(ir::kMostGroups, room / tiles) : 0;
+void SplitChooser::Share(const SharingTime& found) {
+  choice_.share_copies = true;
+  choice_.along = found.how.along;
+  choice_.neighbours = found.how.ctas;
+  Take(found.time);
 }
 
 // CTAs walk over tiles that take unequally long. True: that loses, for in each round all heads'

@@ -43,7 +43,8 @@ class EvenTurns {
       const Op* sum = fn_.def(last->operands[i]);
       if (sum == nullptr || sum->kind != OpKind::kAdd) continue;
       for (size_t j : {0, 1})
-        if (sum->operands[j] == begin_) length_ = sum->operands[1 - j], end_ = last->operands[1 - i];
+        if (sum->operands[j] == begin_)
+          length_ = sum->operands[1 - j], end_ = last->operands[1 - i];
     }
     return length_.valid();
   }
