@@ -95,7 +95,7 @@ std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {
     return scheduler::MarginOfOneRole(form.fn, target_, work, *periods, beside);
   };
   constexpr int64_t kAnyNumber = 1 << 16;  // of CTAs on an SM: whether it hangs on how many
-  return margin(kAnyNumber) || margin(1) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
+  return margin(kAnyNumber) ? margin(form.CtasOfOneRole(target_)) : std::nullopt;
 }
 
 const ir::WorkCount& FormTimes::WorkOf(const KernelForm& form) {

@@ -17,8 +17,8 @@ struct SharingTime {
   KernelTime time;
 };
 
-// The best that takes less than `ms`, by split_margin; pairs along the first range are left out:
-// they are known to whoever asks.
+// The best that takes less than `ms`, by twice split_margin; pairs along the first range are left
+// out: they are known to whoever asks.
 std::optional<SharingTime> MoreNeighbours(KeptForms& forms, FormTimes& model, double ms);
 // Parts of a tile's loop, and a second launch.
 std::optional<SharingTime> PartsOfNeighbours(KeptForms& forms, FormTimes& model, double ms);

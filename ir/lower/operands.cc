@@ -285,17 +285,19 @@ bool EngineCombines(const std::string& kind, DType dtype) {
 std::optional<SmemLayout> StagingLayout(const Type& tile) {
   const int64_t size = ByteSize(tile.dtype);
   const int64_t bytes = tile.shape[1] * size;
-  // Halves of an odd number of 16 bytes have no swizzle and no conflicts, and leave in two boxes
-  // where those of 32 bytes are eleven (176 columns of 16 bits).
-  const int64_t half = tile.shape[1] / 2;
-  if (bytes % 64 == 32 && half <= 256 && tile.shape[0] * half * size % 128 == 0)
-    return SmemLayout{tile.shape[0], tile.shape[1], half, 0};
   for (int swizzle : {128, 64, 32})
     if (bytes % swizzle == 0)
       return SmemLayout{RoundUp(tile.shape[0], 8), tile.shape[1], swizzle / size, swizzle};
   if (bytes % 16 == 0 && tile.shape[1] <= 256)
     return SmemLayout{tile.shape[0], tile.shape[1], tile.shape[1], 0};
   return std::nullopt;
+}
+
+std::optional<SmemLayout> StagingInHalves(const Type& tile) {
+  const int64_t size = ByteSize(tile.dtype), bytes = tile.shape[1] * size;
+  const int64_t half = tile.shape[1] / 2;
+  if (bytes % 64 != 32 || half > 256 || tile.shape[0] * half * size % 128 != 0) return std::nullopt;
+  return SmemLayout{tile.shape[0], tile.shape[1], half, 0};
 }
 
 std::optional<SmemLayout> RereadLayout(const Type& tile) {
