@@ -13,7 +13,10 @@ namespace {
 // Shorter kernels are not looked at in parts that share copies: two launches are too much of them.
 constexpr double kTimesTwoLaunches = 5;
 constexpr double kOnlyCopying = 1.25;  // CTAs of clusters for each tile, most of which multiply
-constexpr int64_t kAside = 4;          // SMs that pairs of parts leave
+// Neighbours have a fifth in common at least. (H200, e4m3 2x15840x6672 in 16x40, pairs along the
+// columns, which ask for 0.86: 37.6 us, CTAs alone 29.7.)
+constexpr double kMostAsked = 0.8;
+constexpr int64_t kAside = 4;  // SMs that pairs of parts leave
 
 // Hardly a CTA only copies, and walking along the columns first brings nothing again: it is of one
 // round, or of what caches hold, or of one tile's height. Four leave SMs idle: of one round alone.
@@ -47,10 +50,9 @@ std::optional<SharingTime> MoreNeighbours(KeptForms& forms, FormTimes& model, do
   for (const SharedCopies& how : kHow) {
     if (!MayShare(forms, model, how)) continue;
     Neighbours& all = forms.Sharing(how);
+    if (all.asked > kMostAsked) continue;
     const auto time = model.TimeOf(*all.form, all.asked, how.ctas, true, 0, how.along > 0);
-    // (H200, e4m3 2x15840x6672: 37.6 us by pairs along the columns, of which 9 % less was said than
-    // of CTAs alone, 29.7.)
-    if (!time || time->ms > (1 - 2 * target.model.split_margin) * ms) continue;
+    if (!time || time->ms > (1 - target.model.split_margin) * ms) continue;
     best = {how, *time};
     ms = time->ms;
   }

@@ -17,7 +17,7 @@ struct SharingTime {
   KernelTime time;
 };
 
-// The best that takes less than `ms`, by twice split_margin; pairs along the first range are left
+// The best that takes less than `ms`, by split_margin; pairs along the first range are left
 // out: they are known to whoever asks.
 std::optional<SharingTime> MoreNeighbours(KeptForms& forms, FormTimes& model, double ms);
 // Parts of a tile's loop, and a second launch.
