@@ -90,12 +90,12 @@ bool RowsOfAll(const ir::Function& fn, const ir::Op& load, const Bindings& names
 // the product of K = 112 in pairs along the columns 855 us in 256x192, 1013 in 256x160, which
 // leaves in pieces of 64.)
 double LinesOfPieces(const ir::StorePlan& store, int64_t size) {
-  constexpr double kLine = static_cast<double>(kLineBytes), kBegin = 16;
+  const double line = static_cast<double>(kLineBytes), begin = 16;
   const auto lines = [&](double piece) {
-    return std::max(1.0, 1 + (piece - kBegin) / kLine) * kLine / piece;
+    return std::max(1.0, 1 + (piece - begin) / line) * line / piece;
   };
   const bool boxes = store.tma && store.smem.panel_cols > 0;
-  return boxes ? lines(static_cast<double>(store.smem.panel_cols * size)) / lines(kLine) : 1;
+  return boxes ? lines(static_cast<double>(store.smem.panel_cols * size)) / lines(line) : 1;
 }
 
 // Elements of a row of the tensor that is loaded, if that is known.

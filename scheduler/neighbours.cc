@@ -13,8 +13,7 @@ namespace {
 // Shorter kernels are not looked at in parts that share copies: two launches are too much of them.
 constexpr double kTimesTwoLaunches = 5;
 constexpr double kOnlyCopying = 1.25;  // CTAs of clusters for each tile, most of which multiply
-// Neighbours have a fifth in common at least. (H200, e4m3 2x15840x6672 in 16x40, pairs along the
-// columns, which ask for 0.86: 37.6 us, CTAs alone 29.7.)
+// Neighbours have a fifth in common at least.
 constexpr double kMostAsked = 0.8;
 constexpr int64_t kAside = 4;  // SMs that pairs of parts leave
 
@@ -41,7 +40,8 @@ int64_t PartsThatFit(int64_t tiles, int64_t neighbours, const ir::Target& target
 }  // namespace
 
 // (H200, f16 128x12024x31320: pairs along the columns 250 us, four of them 213, CTAs that share
-// loops and no copies 296; 680x6648x21224 pairs along the columns 308, as it was 393.)
+// loops and no copies 296; 680x6648x21224 pairs along the columns 308, as it was 393. e4m3
+// 2x15840x6672 in 16x40, pairs along the columns, which ask for 0.86: 37.6, CTAs alone 29.7.)
 std::optional<SharingTime> MoreNeighbours(KeptForms& forms, FormTimes& model, double ms) {
   constexpr SharedCopies kHow[] = {{.ctas = 2, .along = 1}, {.ctas = 4}, {.ctas = 4, .along = 1}};
   const ir::Target& target = forms.target();
