@@ -16,6 +16,7 @@
 #include "ir/pass.h"
 #include "ir/passes/defer_unlikely.h"
 #include "ir/passes/divide_reductions.h"
+#include "ir/passes/even_parts.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 
@@ -94,14 +95,16 @@ Result<Launches> LaunchesOf(const Loaded& loaded, ir::Function fn, const Pipelin
     const bool apart = IsApart(options.schedule);
     auto why = ir::DivideReductions(clean, GroupsOf(options), &divided);
     if (apart && !why) why = ir::GuardParts(divided.parts);  // of others their clusters have it
+    if (!why && SharesApart(options.schedule)) (void)ir::EvenParts(divided.parts);
     if (!why) {
       PipelineOptions of = options;
       of.split = of.pack = 1;
       of.share_copies = of.stays = false;
       of.schedule =
-          apart ? std::string(kOnce)
-                : fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
-                              ir::isa::kPortableClusterCtas);
+          apart
+              ? SharesApart(options.schedule) ? SharedPartsOf(options.schedule) : std::string(kOnce)
+              : fmt::format("{}:split={}", IsSequential(options.schedule) ? kSequential : kSolve,
+                            ir::isa::kPortableClusterCtas);
       launches.programs.push_back(
           {std::move(divided.parts), of,
            fmt::format("launch 1 of 2: {} {} make parts of each tile", GroupsOf(options),

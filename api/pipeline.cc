@@ -100,6 +100,7 @@ compile::Wish WishOf(const Loaded& loaded, const PipelineOptions& options) {
   wish.split = std::min(SplitOf(options.schedule).value_or(options.split),
                         ir::isa::kPortableClusterCtas);  // more: api/divided.h
   if (IsApart(options.schedule)) wish.split = 1;
+  wish.neighbours = NeighboursOf(options.schedule);
   wish.along = AlongOf(options.schedule) - 1;
   wish.pack = PackOf(options.schedule).value_or(ChoosesForm(options.schedule) ? options.pack : 1);
   return wish;

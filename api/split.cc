@@ -132,9 +132,14 @@ scheduler::SplitChoice SplitFor(const Loaded& loaded, const frontend::Signature&
 
 std::string ScheduleOf(const scheduler::SplitChoice& choice, const std::string& schedule) {
   if (choice.in_order) return std::string(kSequential);
+  if (choice.apart && choice.share_copies)
+    return SharedApartName(choice.neighbours, choice.along, choice.ctas);
   if (choice.apart) return ApartName(choice.pack, choice.ctas);
-  if (!choice.once) return schedule;
-  return std::string(choice.share_copies ? kClusters : kOnce);
+  if (choice.share_copies && choice.neighbours > 2)
+    return ClustersName(choice.neighbours, choice.along);
+  if (choice.share_copies)
+    return WithAlong(choice.once ? std::string(kClusters) : schedule, choice.along + 1);
+  return choice.once ? std::string(kOnce) : schedule;
 }
 
 scheduler::SplitChoice ChooseForm(const Loaded& loaded, const frontend::Signature& signature,

@@ -74,6 +74,7 @@ std::optional<TunePoint> TunePrograms::Lower(const Point& point, bool standard, 
   auto shape =
       ShapeOf(warps, q_.target, space_.names(), copies, LikelyShape(clean, work, q_.target));
   shape.in_order = IsSequential(with.schedule);
+  shape.written = copies.Written(AlongOf(with.schedule) > 1);
   if (copies.written <= 1) shape.leaves += StoredByThreads(warps, q_.target);
   out.awaits = shape.awaits && !shape.in_order;
   out.time = scheduler::EstimateTime(clean, q_.target, work, *periods, shape);
@@ -103,7 +104,11 @@ PipelineOptions TunePrograms::FormOf(const Point& point, int64_t split) const {
   const TuneSpace::Rating* const rating = space_.Rated(point);
   if (rating == nullptr) return with;
   with.pack = rating->form.pack;
-  with.share_copies = rating->form.share_copies;
+  with.share_copies = rating->form.share_copies && !rating->form.apart;
+  if (with.share_copies)
+    with.schedule = rating->form.neighbours > 2
+                        ? ClustersName(rating->form.neighbours, rating->form.along)
+                        : WithAlong(with.schedule, rating->form.along + 1);
   if (rating->form.in_order) with.schedule = kSequential;
   return with;
 }

@@ -155,7 +155,7 @@ Step<const ir::Function*> Line::ShapeFor(const Strategy& strategy, DiagSink& sai
     std::optional<ir::Obstacle> obstacle;
     const ir::PassStep step =
         StepOf(PassOf(strategy.shape), [&](ir::Function& f, ir::PassContext& cx) {
-          const int64_t ctas = strategy.shape == Shape::kSplit ? strategy.ctas : 0;
+          const int64_t ctas = strategy.ctas > 1 ? strategy.ctas : 0;
           obstacle = rows ? ir::SplitLoopsOfRows(f, ctas, *request_.target)
                           : Reshape(f, strategy.shape, ctas, *request_.target);
           cx.changes += !obstacle;

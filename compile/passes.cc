@@ -13,6 +13,7 @@
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/split_reductions.h"
 #include "scheduler/program.h"
+#include "scheduler/sms_shared.h"
 #include "support/lines.h"
 #include "support/nearest.h"
 
@@ -191,7 +192,9 @@ std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
       // CTAs of a cluster stay where those that come alone would: H200, 16184x11056x992 in
       // [K, M] and [K, N] 632 us one tile each, 534 so; 54026x12688x296 1145 by CTAs that stay and
       // share nothing, 801 so.
-      if (shape == Shape::kClustered) ir::PersistTiles(fn, target.limits.sms);
+      if (shape == Shape::kClustered)
+        ir::PersistTiles(
+            fn, scheduler::SmsOfClusters(target, ctas > 0 ? ctas : target.lowering.cluster_ctas));
       return std::nullopt;
     case Shape::kPersistent:
       return ir::PersistTiles(fn, ctas > 0 ? ctas : target.limits.sms * ir::CtasWanted(fn, target));

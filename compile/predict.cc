@@ -29,9 +29,10 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   shape.leaves = asked.leaves;
   const bool clustered =
       strategy.shape == Shape::kClustered || strategy.shape == Shape::kClusteredOnce;
+  const int64_t neighbours = strategy.ctas > 1 ? strategy.ctas : target.lowering.cluster_ctas;
   if (clustered) {
-    shape.share = scheduler::ShareAsked(clean, target);
-    if (ir::ClusterTiles(fn, target.lowering.cluster_ctas)) return std::nullopt;
+    shape.share = scheduler::ShareAsked(clean, target, neighbours);
+    if (ir::ClusterTiles(fn, neighbours)) return std::nullopt;
   }
   const ir::WorkCount work = ir::CountWork(fn, sizes, target, {.edges = false});
   auto periods = scheduler::BoundPeriods(
@@ -40,10 +41,11 @@ std::optional<double> Predict(const Strategy& strategy, const ir::Function& clea
   if (!periods) return std::nullopt;
   for (scheduler::LoopPeriod& period : *periods)
     if (strategy.order == Order::kRule) period.cycles += period.cycles / target.model.unsolved_part;
-  if (strategy.shape == Shape::kPersistent || strategy.shape == Shape::kClustered)
-    shape.ctas = target.limits.sms;
+  if (strategy.shape == Shape::kPersistent) shape.ctas = target.limits.sms;
+  if (strategy.shape == Shape::kClustered)
+    shape.ctas = scheduler::SmsOfClusters(target, neighbours);
   if (strategy.shape == Shape::kSplit) shape.cluster = strategy.ctas;
-  if (clustered) shape.cluster = target.lowering.cluster_ctas;
+  if (clustered) shape.cluster = neighbours;
   const scheduler::KernelTime time = scheduler::EstimateTime(fn, target, work, *periods, shape);
   if (time.ms <= 0) return std::nullopt;
   return 1e3 * time.ms;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tilec::compile {
 
 namespace {
@@ -19,8 +21,9 @@ struct Form {
 std::vector<Form> FormsOf(const Wish& wish) {
   std::vector<Form> forms;
   if (wish.split > 1) forms.push_back({Shape::kSplit, wish.split});
-  if (wish.share_copies || wish.clusters) forms.push_back({Shape::kClustered, 1});
-  if (wish.clusters) forms.push_back({Shape::kClusteredOnce, 1});
+  const int64_t neighbours = std::max<int64_t>(1, wish.neighbours);
+  if (wish.share_copies || wish.clusters) forms.push_back({Shape::kClustered, neighbours});
+  if (wish.clusters) forms.push_back({Shape::kClusteredOnce, neighbours});
   if (wish.persistent && !wish.clusters) forms.push_back({Shape::kPersistent, 1});
   forms.push_back({Shape::kOnce, 1});
   return forms;

@@ -43,7 +43,7 @@ enum class Order : uint8_t {
 
 struct Strategy {
   Shape shape = Shape::kOnce;
-  int64_t ctas = 1;  // kSplit: for each tile
+  int64_t ctas = 1;  // kSplit: for each tile; clusters: those that share copies, 1: the target's
   Order order = Order::kSolved;
   bool guard_masks = false;        // versions of iterations without masks
   int64_t withheld_registers = 0;  // of a thread, from the solver
@@ -59,6 +59,7 @@ struct Wish {
   bool from_file = false;         // the schedule is given, and never replaced by another
   bool persistent = true;         // may CTAs walk over tiles?
   bool clusters = false;          // they are to share copies, where that can be
+  int64_t neighbours = 0;         // CTAs of a cluster that share copies; 0: as the target says
   bool share_copies = false;      // sharing copies comes before walking over tiles
   int64_t split = 1;              // CTAs for each tile, where that can be
   int64_t pack = 1;               // instances whose rows are one tile, where that can be

@@ -35,7 +35,11 @@ struct Asked {
   double boxes = 1;    // bytes of boxes for each of the tiles: what is copied as whole panels
   double lines = 1;    // where one would do, because rows begin amid sectors
   double written = 1;  // as long as its bytes say: what is stored, likewise
-  double leaves = 0;   // cycles of boxes that an instance stores, beyond what its bytes take
+  // What tiles beside each other store at a time is put together in the L2: H200, 24607x28920 of 16
+  // bits in boxes of 64 columns by sections of eleven rows of tiles 764 us, by rows of tiles 676,
+  // where rows begin at whole lines 375.
+  double Written(bool by_columns) const { return 1 + (written - 1) / (by_columns ? 1.4 : 1); }
+  double leaves = 0;  // cycles of boxes that an instance stores, beyond what its bytes take
   // What the unit takes where so many CTAs run at a time.
   double Times(int64_t ctas, const ir::Target& target) const {
     return times + hot * static_cast<double>(std::min(ctas, target.limits.sms));
@@ -56,6 +60,6 @@ Asked AskedByCopies(const ir::Function& fn, const ir::LayoutPlan& plan, const ir
 // Of what a CTA needs, the share that it asks for itself in a cluster that shares copies: its
 // part of what neighbours have in common (ir/passes/cluster_tiles.h). 1: nothing is, or the machine
 // has no clusters.
-double ShareAsked(const ir::Function& fn, const ir::Target& target);
+double ShareAsked(const ir::Function& fn, const ir::Target& target, int64_t neighbours);
 
 }  // namespace tilec::scheduler

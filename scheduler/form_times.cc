@@ -11,7 +11,7 @@
 namespace tilec::scheduler {
 
 std::optional<KernelTime> FormTimes::TimeOf(KernelForm& form, double share, int64_t cluster,
-                                            bool stays, int64_t one_role) {
+                                            bool stays, int64_t one_role, bool by_columns) {
   const ir::WorkCount& work = WorkOf(form);
   whole_flops = work.whole_flops;
   if (const double gbs = target_.model.memory_share * double(target_.limits.memory_gbs); gbs > 0)
@@ -27,10 +27,10 @@ std::optional<KernelTime> FormTimes::TimeOf(KernelForm& form, double share, int6
   shape.cluster = cluster;
   shape.share = share;
   shape.lines = asked_.lines;
-  shape.written = asked_.written;
+  shape.written = asked_.Written(by_columns);
   shape.leaves = asked_.leaves;
   shape.warpgroups = form.Warpgroups(target_);
-  if (stays) shape.ctas = std::min(target_.limits.sms, work.instances);
+  if (stays) shape.ctas = std::min(SmsOfClusters(target_, cluster), work.instances);
   return EstimateTime(form.fn, target_, work, *periods, shape);
 }
 
@@ -46,12 +46,45 @@ std::optional<KernelTime> FormTimes::TimeOf(DividedForm& divided, int64_t cluste
   return time;
 }
 
+std::optional<KernelTime> FormTimes::TimeOf(Neighbours& parts, DividedForm& divided,
+                                            double most_ms) {
+  if (!parts.form) return std::nullopt;
+  auto time = TimeOf(*parts.form, parts.asked, parts.ctas, true);
+  if (!time || time->ms + BesideParts(1) > most_ms) return std::nullopt;
+  const double flops = whole_flops;
+  const std::optional<KernelTime> whole = TimeOf(divided.Whole(), 1, 1);
+  whole_flops = flops;
+  if (!whole) return std::nullopt;
+  time->ms += whole->ms + target_.model.apart_ms;
+  return time;
+}
+
 double FormTimes::BesideParts(int64_t cluster) const {
   return target_.model.launch_ms + (cluster == 1 ? target_.model.apart_ms : 0);
 }
 
 double FormTimes::LeastDivided(int64_t cluster) const {
   return target_.model.launch_ms + BesideParts(cluster);
+}
+
+bool FormTimes::OneTurn(const KernelForm& form) {
+  const ir::WorkCount& work = WorkOf(form);
+  return std::all_of(work.trips.begin(), work.trips.end(),
+                     [&](const auto& trips) { return trips.second <= work.instances; });
+}
+
+bool FormTimes::HoldsAll(const KernelForm& form) {
+  const ir::WorkCount& work = WorkOf(form);
+  if (work.least_bytes - work.stored_bytes <= target_.model.cached_bytes) return true;
+  const auto& top = form.fn.blocks[form.fn.body].ops;
+  const auto grid = std::find_if(top.begin(), top.end(), [&](ir::OpId id) {
+    return form.fn.ops[id].kind == ir::OpKind::kParallel;
+  });
+  if (grid == top.end()) return false;
+  const ir::Op& op = form.fn.ops[*grid];
+  const ir::Param* const end = form.fn.param(op.operands[1]);
+  const auto known = end == nullptr ? names_.end() : names_.find(end->name);
+  return known != names_.end() && known->second <= op.ints("steps")[0];
 }
 
 std::optional<double> FormTimes::MarginOfOneRole(KernelForm& form) {

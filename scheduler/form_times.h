@@ -27,18 +27,26 @@ class FormTimes {
       : target_(target), names_(names), shape_of_(shape_of), asked_(asked) {}
 
   // `share`: of the lines that it needs, what a CTA asks for itself. `stays`: as many CTAs as SMs,
-  // which walk over tiles. `one_role`: CTAs of an SM, each of one role; 0: of several.
+  // which walk over tiles, by rows or `by_columns` first. `one_role`: CTAs of an SM, each of one
+  // role; 0: of several.
   std::optional<KernelTime> TimeOf(KernelForm& form, double share, int64_t cluster,
-                                   bool stays = false, int64_t one_role = 0);
+                                   bool stays = false, int64_t one_role = 0,
+                                   bool by_columns = false);
   // Nothing where it is known to take longer than `most_ms`: the second launch is then not looked
   // at.
   std::optional<KernelTime> TimeOf(DividedForm& divided, int64_t cluster, double most_ms,
                                    int64_t one_role = 0);
+  // The same where neighbours copy for each other: `parts` in place of those of `divided`.
+  std::optional<KernelTime> TimeOf(Neighbours& parts, DividedForm& divided, double most_ms);
   // No two launches take less.
   double LeastDivided(int64_t cluster) const;
   // Of one_role.h.
   std::optional<double> MarginOfOneRole(KernelForm& form);
   int64_t TilesOf(const KernelForm& form) { return WorkOf(form).instances; }
+  // Do caches hold what it reads, or is there one tile along the grid's first range?
+  bool HoldsAll(const KernelForm& form);
+  // Does each of its loops have one turn at most?
+  bool OneTurn(const KernelForm& form);
   bool Exact(const KernelForm& form) { return WorkOf(form).exact; }
   double whole_flops = 0, again_ms = 0;  // of what was asked last
 

@@ -11,6 +11,7 @@
 #include "ir/passes/divide_reductions.h"
 #include "ir/passes/pack_rows.h"
 #include "scheduler/form_times.h"
+#include "scheduler/neighbours.h"
 #include "scheduler/sms_shared.h"
 #include "scheduler/split_forms.h"
 
@@ -41,6 +42,9 @@ class SplitChooser {
  private:
   void Take(const KernelTime& time) { choice_.ms = time.ms, choice_.busy = time.busy(); }
   void TryCopyingTogether();
+  void TryMoreNeighbours();
+  void TrySharedParts();
+  void Share(const SharingTime& found);
   bool TryWalking();
   bool TryPacked(int64_t pack, TileForms* packed);
   // Whether CTAs share tiles, and which: those that leave SMs idle, or only rows that are kept
@@ -73,17 +77,46 @@ class SplitChooser {
 
 // Neighbours copy for each other what they have in common, or each walks over tiles by itself.
 void SplitChooser::TryCopyingTogether() {
-  const double asked = CutsLines(forms_.fn(), row_starts_) ? ShareAsked(forms_.fn(), target_) : 1;
-  if (asked >= 1) return;
+  if (!CutsLines(forms_.fn(), row_starts_) || !target_.Has("clusters")) return;
+  Neighbours& pairs = forms_.Sharing({.ctas = target_.lowering.cluster_ctas});
+  if (!pairs.form) return;
+  const double asked = pairs.asked;
   KernelForm& plain = forms_.plain().form;
-  KernelForm& clustered = forms_.Clustered();
-  // Of a grid of one tile's height half of the CTAs would only copy.
-  const bool idle = 2 * model_.TilesOf(plain) <= model_.TilesOf(clustered);
+  KernelForm& clustered = *pairs.form;
+  // Of a grid of one tile's height half of the CTAs would only copy. In one turn there is nothing
+  // to run ahead of, and the proof of clusters that stay takes too long: those that come and go
+  // take longer (H200, 66 of 34519x736x32 in 128x256: 1838 us, alone, staying, 1257).
+  const bool idle = model_.OneTurn(plain) || 2 * model_.TilesOf(plain) <= model_.TilesOf(clustered);
   const auto shared =
       idle ? std::nullopt : model_.TimeOf(clustered, asked, target_.lowering.cluster_ctas, true);
   const auto stays = model_.TimeOf(plain, 1, 1, true);
   choice_.share_copies = shared && stays && shared->ms < stays->ms;
   if (choice_.share_copies || stays) Take(choice_.share_copies ? *shared : *stays);
+}
+
+void SplitChooser::TryMoreNeighbours() {
+  if (!CutsLines(forms_.fn(), row_starts_) || alone_.uneven) return;
+  if (const auto found = MoreNeighbours(forms_, model_, choice_.ms)) Share(*found);
+}
+
+void SplitChooser::TrySharedParts() {
+  if (!CutsLines(forms_.fn(), row_starts_) || alone_.uneven || choice_.pack > 1 ||
+      (choice_.ctas == 1 && choice_.busy >= 1))
+    return;
+  const auto found = PartsOfNeighbours(forms_, model_, choice_.ms);
+  if (!found) return;
+  choice_.ctas = found->how.parts;
+  choice_.apart = true;
+  choice_.in_order = choice_.stays = choice_.once = false;
+  choice_.doubt = 1;
+  Share(*found);
+}
+
+void SplitChooser::Share(const SharingTime& found) {
+  choice_.share_copies = true;
+  choice_.along = found.how.along;
+  choice_.neighbours = found.how.ctas;
+  Take(found.time);
 }
 
 // CTAs walk over tiles that take unequally long. True: that loses, for in each round all heads'
@@ -191,6 +224,7 @@ SplitChoice SplitChooser::Run(bool one_role) {
   choice_.alone_ms = alone_.ms;
   Take(alone_);
   TryCopyingTogether();
+  if (one_role && most_ > 1) TryMoreNeighbours();
   const bool leaves = TryWalking();
   const bool room = choice_.whole_flops > 0 && alone_.ctas <= target_.limits.sms;
   // (Tried on a machine with clusters. Without, nothing was measured, and gated_delta, 32 columns
@@ -204,6 +238,7 @@ SplitChoice SplitChooser::Run(bool one_role) {
     if (pack > 1) TryOneRole(*packed, pack);
     TryOneRole(plain, 1);
     if (most_ > 1) TryApart(pack > 1 ? *packed : plain, pack);
+    if (most_ > 1) TrySharedParts();
   }
   return choice_;
 }

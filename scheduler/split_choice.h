@@ -26,7 +26,9 @@ namespace tilec::scheduler {
 struct SplitChoice {
   int64_t ctas = 1;           // for each tile
   int64_t pack = 1;           // instances whose rows are one tile
-  bool share_copies = false;  // in clusters, in place of walking over tiles
+  bool share_copies = false;  // in clusters, in place of walking over tiles; or parts (`apart`) do
+  int64_t neighbours = 2;     // … so many CTAs of a cluster
+  int64_t along = 0;          // … of neighbours along this range of the grid
   bool stays = false;         // tiles take unequally long, and CTAs that walk over them gain
   bool once = false;  // a CTA for each tile (also in clusters): every tile has an SM, or walking
                       // over tiles brings too much again

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "ir/clean_up.h"
+#include "ir/passes/arrange_grid.h"
 #include "ir/passes/cluster_tiles.h"
+#include "ir/passes/even_parts.h"
 #include "ir/passes/pack_rows.h"
 #include "ir/passes/persist_tiles.h"
 #include "ir/passes/split_reductions.h"
@@ -21,10 +23,13 @@ FormPtr SplitRows(ir::Function loops, int64_t ctas, const ir::Target& target) {
   return std::make_unique<KernelForm>(std::move(loops));
 }
 
-// With CTAs that have no tile, where its grid is none of clusters.
-FormPtr Cluster(ir::Function fn, int64_t ctas) {
+Neighbours NeighboursOf(ir::Function fn, int64_t ctas, int64_t along, const ir::Target& target) {
+  if (along > 0 && !ir::ArrangeGrid(fn, along)) return {};
+  Neighbours found{.ctas = ctas, .asked = ShareAsked(fn, target, ctas)};
+  if (found.asked >= 1) return {};
   CHECK(!ir::ClusterTiles(fn, ctas), "it asks for less by that");
-  return std::make_unique<KernelForm>(std::move(fn));
+  found.form = std::make_unique<KernelForm>(std::move(fn));
+  return found;
 }
 
 }  // namespace
@@ -123,10 +128,19 @@ const ir::LayoutPlan& KeptForms::Copies() {
   return *copies_;
 }
 
-KernelForm& KeptForms::Clustered() {
+Neighbours& KeptForms::Sharing(const SharedCopies& how) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!clustered_) clustered_ = Cluster(fn(), target_.lowering.cluster_ctas);
-  return *clustered_;
+  const auto [at, fresh] = sharing_.try_emplace(how);
+  if (!fresh) return at->second;
+  if (how.parts == 1) {
+    at->second = NeighboursOf(fn(), how.ctas, how.along, target_);
+    return at->second;
+  }
+  ir::Function divided;  // its first range is that of the parts
+  if (!ir::PartsOfReductions(fn(), how.parts, &divided) && !ir::GuardParts(divided) &&
+      ir::EvenParts(divided))
+    at->second = NeighboursOf(std::move(divided), how.ctas, how.along + 1, target_);
+  return at->second;
 }
 
 bool KeptForms::CanStay() {

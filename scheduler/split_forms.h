@@ -72,6 +72,20 @@ DividedPtr DivideForm(const ir::Function& fn, int64_t groups, int64_t cluster,
                       const ir::Target& target);
 
 // A function, and what becomes of it in parts.
+// Who copies for whom: CTAs of a cluster, neighbours along a range of the grid, of the same part.
+struct SharedCopies {
+  int64_t ctas = 2, along = 0, parts = 1;
+  auto operator<=>(const SharedCopies&) const = default;
+};
+
+// Neighbours along one range of the grid that copy for each other; with CTAs that have no tile,
+// where its grid is none of clusters.
+struct Neighbours {
+  int64_t ctas = 1;
+  double asked = 1;  // of what it needs, what a CTA asks for itself; 1: they have nothing in common
+  FormPtr form;      // null where they have nothing in common
+};
+
 struct TileForms {
   explicit TileForms(ir::Function fn, std::optional<ir::Function> rows = {})
       : form(std::move(fn)), loops(std::move(rows)) {}
@@ -96,8 +110,9 @@ class KeptForms {
   const ir::Function& fn() const { return plain_.form.fn; }
   TileForms& plain() { return plain_; }
   const ir::LayoutPlan& Copies();
-  // Neighbours copy for each other.
-  KernelForm& Clustered();
+  // Neighbours copy for each other. `along`: the grid's range (ir/passes/arrange_grid.h). `parts`:
+  // of each tile's loop (ir/passes/even_parts.h).
+  Neighbours& Sharing(const SharedCopies& how);
   // May CTAs walk over its tiles?
   bool CanStay();
   // So many instances in a tile; null: an obstacle.
@@ -108,7 +123,7 @@ class KeptForms {
   TileForms plain_;
   std::mutex mutex_;  // of what follows
   std::optional<ir::LayoutPlan> copies_;
-  FormPtr clustered_;
+  std::map<SharedCopies, Neighbours> sharing_;
   std::optional<bool> can_stay_;
   std::map<int64_t, std::unique_ptr<TileForms>> packed_;  // by instances; null: an obstacle
 };

@@ -23,13 +23,16 @@ void AddTarget(CLI::App* app, Options& o) {
 }
 void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   AddTarget(app, o);
-  app->add_option("--schedule", o.schedule,
-                  "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
-                  "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
-                  "CTAs that share copies, solve:clusters:along=2: along the grid's second range, "
-                  "solve:split=N: N CTAs for each tile, solve:pack=N: rows "
-                  "of N instances as one tile, solve:split=N:apart: N CTAs that are no cluster and "
-                  "a second launch, sequential:split=N, sequential:pack=N, or a .sched file");
+  app->add_option(
+      "--schedule", o.schedule,
+      "sequential, solve, solve:slices=N: that many compute roles, solve:persistent: "
+      "says why CTAs do not stay, solve:once: a CTA for each tile, solve:clusters: "
+      "CTAs that share copies, solve:clusters=4: four of them, :along=2 behind either: along "
+      "the grid's second range, "
+      "solve:split=N: N CTAs for each tile, solve:pack=N: rows "
+      "of N instances as one tile, solve:split=N:apart: N CTAs that are no cluster and "
+      "a second launch (behind solve:clusters, too), sequential:split=N, sequential:pack=N, or a "
+      ".sched file");
   app->add_option("--tune", o.tune,
                   fmt::format("values of tunes that are not given: default, model: what the "
                               "machine model predicts to be fastest, measure or measure=SECONDS: "

@@ -293,6 +293,13 @@ std::optional<SmemLayout> StagingLayout(const Type& tile) {
   return std::nullopt;
 }
 
+std::optional<SmemLayout> StagingInHalves(const Type& tile) {
+  const int64_t size = ByteSize(tile.dtype), bytes = tile.shape[1] * size;
+  const int64_t half = tile.shape[1] / 2;
+  if (bytes % 64 != 32 || half > 256 || tile.shape[0] * half * size % 128 != 0) return std::nullopt;
+  return SmemLayout{tile.shape[0], tile.shape[1], half, 0};
+}
+
 std::optional<SmemLayout> RereadLayout(const Type& tile) {
   if (tile.rank() != 2) return std::nullopt;
   const int64_t size = ByteSize(tile.dtype), columns = tile.shape[1];

@@ -104,6 +104,10 @@ bool CanStage(const Function& fn, const Op& store, const Target& target);
 // Is the tile a transpose of what threads have, which they put into that buffer transposed?
 bool StoresTransposed(const Function& fn, const Op& store, const Target& target);
 std::optional<SmemLayout> StagingLayout(const Type& tile);
+// Halves of an odd number of 16 bytes each: no swizzle, no conflicts, two boxes where those of 32
+// bytes are eleven (176 columns of 16 bits). For tensors whose rows begin amid sectors: a piece of
+// a row is of one sector more than its bytes.
+std::optional<SmemLayout> StagingInHalves(const Type& tile);
 
 // The layout of a tile that keeps only dims keep[i] of `layout`'s (as new dim i).
 Layout KeepDims(const Layout& layout, const std::vector<int>& keep);

@@ -116,6 +116,8 @@ constexpr Source kSources[] = {
      true, "", false, 1},
     {"parts together", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64",
      "solve:split=4:apart", true, "", false, 2},
+    {"parts that share copies", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64",
+     "solve:clusters:split=4:apart", true, "", false, 1},
     {"row in pieces", "std/softmax.tile:softmax_bf16", "R=2 C=10007 SHARES=8", "solve", true},
     {"block sparse", "std/models/sparse.tile:block_sparse", "M=40 K=256 J=5 E=4 N=192 BM=64",
      "solve", true},
