@@ -150,6 +150,8 @@ const std::vector<ConstantException> kFractionsInCode = {
     {"api/tune.cc", "kAround", "of a time, where the machine's two margins meet"},
     {"api/tune.cc", "kWaste", "the step in which candidates are compared for what they do in vain"},
     {"api/tune_word.h", "kTuneSeconds", "of the seconds that measuring may take"},
+    {"scheduler/chain_alone.cc", "kCovered",
+     "of what covers a chain, from where no more was gained"},
     {"scheduler/neighbours.cc", "kTimesTwoLaunches", "below which forms are not looked at"},
     {"scheduler/neighbours.cc", "kOnlyCopying", "of CTAs that multiply: a count, not a time"},
     {"scheduler/neighbours.cc", "kMostAsked", "below which forms are not looked at"},

@@ -25,8 +25,8 @@ namespace tilec::api {
 namespace {
 
 using ProductSize = std::tuple<std::string, int64_t, int64_t, int64_t>;  // kernel, M, N, K
-using Product = std::tuple<int64_t, int64_t, int64_t>;               // BM, BN, BK
-using ProductTimes = std::map<Product, std::map<int64_t, double>>;          // us, by parts
+using Product = std::tuple<int64_t, int64_t, int64_t>;                   // BM, BN, BK
+using ProductTimes = std::map<Product, std::map<int64_t, double>>;       // us, by parts
 
 std::map<ProductSize, ProductTimes> Measured() {
   std::map<ProductSize, ProductTimes> out;

@@ -38,7 +38,8 @@ constexpr const char* kPart = R"(func @part tile {
         %y = select %seen, %x, %minus : f32[64, 128]
         %s = reduce %y {kind = "sum", axis = 1} : f32[64]
         %late = load %X, %m, %128 {modes = "rr", sizes = [64, 128]} : f32[64, 128]
-        %all, %left = for %256, %hi, %s, %late {step = 128} : f32[64], f32[64, 128] do (%k: i64, %t: f32[64], %u: f32[64, 128]) {
+        %all, %left = for %256, %hi, %s, %late {step = 128} : f32[64], f32[64, 128]
+            do (%k: i64, %t: f32[64], %u: f32[64, 128]) {
           %next = load %X, %m, %k {modes = "rr", sizes = [64, 128]} : f32[64, 128]
           %before = sub %k, %128 : i64
           %c1 = iota %before : i32[128]
