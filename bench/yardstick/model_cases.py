@@ -133,7 +133,7 @@ def _weights8(make, id, m, n, k, wide=False):
                  ("scale", "bf16", (k // 128, n), "in"), ("C", "bf16", (m, n), "out")]
                 + [("B", "bf16", (n, k), "out")] * wide, {},
                 "w8a16", 2.0 * m * n * k,
-                fill={"W": ("integers", -127, 128), "scale": ("positive",)}, touched={"B": 0},
+                fill={"W": ("integers", -127, 128), "scale": ("positive",)}, touched={"B": 0} if wide else {},
                 steps=[("std/models/plain_weights.tile:plain_w8a16", ["W", "scale", "B"], {}),
                        ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
@@ -147,7 +147,7 @@ def _weights4(make, id, m, n, k, wide=False):
                  ("C", "bf16", (m, n), "out")] + [("B", "bf16", (n, k), "out")] * wide, {},
                 "w4a16", 2.0 * m * n * k,
                 fill={"W": ("integers", 0, 256), "zero": ("integers", 0, 16),
-                      "scale": ("positive",)}, touched={"B": 0},
+                      "scale": ("positive",)}, touched={"B": 0} if wide else {},
                 steps=[("std/models/plain_weights.tile:plain_w4a16", ["W", "scale", "zero", "B"],
                         {}), ("std/matmul.tile:gemm", [*"ABC"], {})] * wide)
 
