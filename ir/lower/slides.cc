@@ -118,7 +118,9 @@ class Slides {
 }  // namespace
 
 bool IsInAnyOrder(const Op& op) {
-  return op.kind == OpKind::kRearrange && op.ints("strides").front() == kAnyOrder;
+  if (op.kind != OpKind::kRearrange) return false;
+  const std::vector<int64_t>& strides = op.ints("strides");  // none: one element is taken
+  return !strides.empty() && strides.front() == kAnyOrder;
 }
 
 std::optional<Slide> SlideOf(const Function& fn) {
