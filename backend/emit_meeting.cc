@@ -18,14 +18,22 @@ namespace tilec::backend {
 
 using ir::OpKind;
 
-// Is what combines tiles all that CTAs have to do with each other?
+// Is what combines tiles all that CTAs have to do with each other, once in each role? In a loop or
+// a branch a role would wait for the others more than once, or not at all.
 bool Emitter::MeetsLate() {
   if (meets_late_) return *meets_late_;
   bool exchanges = false, others = false;
   int meetings = 0;
   for (ir::OpId id : ir::OpsInOrder(fn_)) {
     const ir::Op& op = fn_.ops[id];
-    exchanges = exchanges || op.kind == OpKind::kWarpClusterReduce;
+    if (op.kind == OpKind::kWarpClusterReduce) {
+      exchanges = true;
+      for (ir::OpId up = fn_.blocks[op.block].parent; up.valid();
+           up = fn_.blocks[fn_.ops[up].block].parent) {
+        const OpKind kind = fn_.ops[up].kind;
+        others = others || kind == OpKind::kFor || kind == OpKind::kWhile || kind == OpKind::kIf;
+      }
+    }
     meetings += op.kind == OpKind::kClusterSync;
     const bool arrives = op.kind == OpKind::kMbarArrive && op.i("cluster", 0) != 0;
     others = others || arrives || op.attr("share") || op.i("pair", 0) || op.i("leader", 0);
@@ -58,7 +66,7 @@ void Emitter::EmitClusterSync() {
   CallPtx(b_, PtxInst::kClusterSync, {});
 }
 
-// Before a role's first exchange. (They stand directly in it: what is emitted first runs first.)
+// Before a role's first exchange, which stands directly in it: what is emitted first runs first.
 void Emitter::AwaitCluster() {
   const std::pair<int, int> role = {role_.first_warp, role_.warps};
   if (!MeetsLate() || std::count(waited_.begin(), waited_.end(), role) > 0) return;
