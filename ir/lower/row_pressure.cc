@@ -152,9 +152,8 @@ bool WindowsInTurns(const Function& fn) {
     if (op.kind != OpKind::kGLoad || fn.type(op.results[0]).rank() < 2) continue;
     const OpId turn = fn.blocks[op.block].parent;
     const std::vector<OpId>& ops = fn.blocks[op.block].ops;
-    const bool stores = std::any_of(ops.begin(), ops.end(), [&](OpId id) {
-      return fn.ops[id].kind == OpKind::kGStore;
-    });
+    const bool stores = std::any_of(ops.begin(), ops.end(),
+                                    [&](OpId id) { return fn.ops[id].kind == OpKind::kGStore; });
     if (turn.valid() && IsLoop(fn.ops[turn].kind) && stores &&
         ++of[{op.block, op.at.begin, op.at.end}] >= kWindow)
       return true;
@@ -163,14 +162,27 @@ bool WindowsInTurns(const Function& fn) {
 }
 // Of vectors that are made of aligned ones: how far and by which bytes, and twice the words until
 // they are one. (Layernorm of 5613 and 6001 bf16: 4 to 16 bytes spilled with 48 registers, none
-// with 56.)
+// with 56.) In turns of a loop that store each further vector of a thread has two places of its
+// own and their bounds where it is half of one. (Four vectors of 4 bf16: 40 bytes with 48
+// registers, 8 with 56, none with 64.)
 int64_t ShiftedLoads(const Function& fn) {
-  constexpr int64_t kShifted = 4;
-  return std::any_of(fn.ops.begin(), fn.ops.end(), [](const Op& op) {
-           return op.kind == OpKind::kGLoad && op.i("shifted", 0) != 0;
-         })
-             ? kShifted
-             : 0;
+  constexpr int64_t kShifted = 4, kFurther = 5, kFew = 2, kHalf = 8;
+  int64_t most = 0;
+  for (const Op& op : fn.ops) {
+    if (op.kind != OpKind::kGLoad || op.i("shifted", 0) == 0) continue;
+    most = std::max(most, kShifted);
+    const Type& type = fn.type(op.results[0]);
+    const Block& block = fn.blocks[op.block];
+    if (!type.layout.valid() || !block.parent.valid() || !IsLoop(fn.ops[block.parent].kind))
+      continue;
+    const bool stores = std::any_of(block.ops.begin(), block.ops.end(),
+                                    [&](OpId id) { return fn.ops[id].kind == OpKind::kGStore; });
+    const int64_t vectors = fn.layout(op.results[0]).regs() / op.i("vector", 1);
+    const bool half = op.i("vector", 1) * ByteSize(type.dtype) <= kHalf;
+    if (stores && half && vectors > kFew)
+      most = std::max(most, kShifted + kFurther * (vectors - 1));
+  }
+  return most;
 }
 // Loads that go straight to shared memory, where a row is kept: nothing is computed of them
 // meanwhile, and as many are on their way as there are registers for.
@@ -265,9 +277,9 @@ int64_t RowRegisters(const Function& fn, const Target& target, OpId role, bool c
   if (combined > kOfOneCta) return 0;
   // An address and a predicate for every element that is accessed alone. Of what is loaded for
   // another turn the place is held beside that of this turn's store: 12 to 44 bytes were spilled.
-  const int64_t needed =
-      scattered ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
-                : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
+  const int64_t needed = scattered
+                             ? 2 * (held + beside.row_kernel) + LoadsAhead(fn)
+                             : held + beside.row_kernel + 2 * LoadsAhead(fn) + ShiftedLoads(fn);
   const int64_t together = reread || chunks ? 0 : LoadsTogether(fn, held);
   const int64_t registers = std::max<int64_t>(
       32, RoundUp(needed + together + PlacesCompared(fn) + (reread ? 0 : PlacesOfTurns(fn)), 8));

@@ -40,7 +40,7 @@ constexpr Source kSources[] = {
     {"attention", "std/attention.tile:attention",
      "B=1 H=1 G=1 S=128 L=1085 D=64 scale=0.125 BQ=128 BKV=64", "solve:once"},
     {"causal attention", "std/attention.tile:attention",
-     "B=1 H=1 G=1 S=768 L=768 D=128 scale=0.088 BQ=128 BKV=64 causal=true", "solve"},
+     "B=1 H=1 G=1 S=768 L=768 D=128 scale=0.088 BQ=128 BKV=64 causal=true", "solve:once"},
     {"gemm, 8 bits", "std/matmul_types.tile:gemm_e4m3", "M=128 N=128 K=2176", "solve:once"},
     {"blackwell gemm", "tests/ptx/blackwell_gemm.ptx",
      "tests/ptx/blackwell_gemm.toml | tests/mutation/blackwell_gemm_long.toml", "", true},
@@ -98,7 +98,7 @@ constexpr Source kSources[] = {
     // Two launches: marks are written by the first and read by the second, with tiles that have
     // them and without; products of one reference a row, and those that are made again.
     {"one reference", "std/attention.tile:attention",
-     "B=1 H=3 G=1 S=500 L=600 D=128 scale=0.088 ONCE=1 | "
+     "B=1 H=3 G=1 S=500 L=604 D=128 scale=0.088 ONCE=1 | "
      "B=1 H=2 G=1 S=500 L=330 D=128 scale=9.0 ONCE=1",
      "solve", true, kTwoSmsOfH200, false, 1},
     {"made again", "std/attention.tile:attention",
@@ -116,8 +116,13 @@ constexpr Source kSources[] = {
      true, "", false, 1},
     {"parts together", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64",
      "solve:split=4:apart", true, "", false, 2},
-    {"parts that share copies", "std/matmul.tile:gemm", "M=130 N=72 K=4300 BM=64 BN=64 BK=64",
+    {"parts that share copies", "std/matmul.tile:gemm", "M=130 N=72 K=4304 BM=64 BN=64 BK=64",
      "solve:clusters:split=4:apart", true, "", false, 1},
+    // Parts of attention, which CTAs send to one another: largest values and sums, then columns.
+    {"attention in parts", "std/attention.tile:attention",
+     "B=1 H=1 G=1 S=1 L=2301 D=64 scale=0.125 BQ=16 BKV=64 | "
+     "B=1 H=1 G=1 S=1 L=130 D=64 scale=0.125 BQ=16 BKV=64",
+     "solve:split=2", true},
     {"row in pieces", "std/softmax.tile:softmax_bf16", "R=2 C=10007 SHARES=8", "solve", true},
     {"block sparse", "std/models/sparse.tile:block_sparse", "M=40 K=256 J=5 E=4 N=192 BM=64",
      "solve", true},
