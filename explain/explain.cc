@@ -57,6 +57,7 @@ Result<Explanation> Explain(const scheduler::Graph& graph, const ir::Schedule& s
     diags.Report(kOtherGraph, place, graph.name, schedule.graph_hash, hash);
   const Proof proof = scheduler::HasRoutes(graph) ? TakeRoutes(&e, as_given) : as_given;
   e.certificate = proof.certificate;
+  e.unlike = proof.unlike;
   ReadFacts(&e, proof, sources);
   ReadEvents(&e);
   ReadReasons(&e, proof);

@@ -123,6 +123,7 @@ struct Explanation {
   ir::Schedule schedule;
   scheduler::CheckReport report;
   std::optional<scheduler::Certificate> certificate;  // none: the schedule came from a file
+  std::string unlike;  // why `schedule` is not the certificate's; "": it is
   std::vector<scheduler::Bound> bounds;
   Verdict verdict;
   int64_t first_stage = 0;
@@ -145,6 +146,8 @@ struct Proof {
   std::optional<scheduler::Certificate> certificate;
   int64_t lower_bound = 0;                      // 0: only the elementary bounds
   std::vector<std::vector<Span>> members = {};  // by op: places of everything it stands for
+  // Why the schedule is not the one that was solved, as words behind "…% longer, ". "": it is.
+  std::string unlike = "";
 };
 
 // The schedule must place every op of the graph (else a diagnostic); it may break any other law.

@@ -167,10 +167,11 @@ void Judge(Explanation* e, const Proof& proof) {
   const Bound& best = e->bounds.front();
   v.lower_bound = std::max(best.ii, proof.lower_bound);
   const int64_t least = e->certificate ? e->certificate->ii : ii;
-  const std::string longer =
-      ii > least ? fmt::format("; this schedule takes {} ({} longer) for the sake of its objective",
-                               ii, MoreThan(ii - least, least))
-                 : "";
+  const std::string why =
+      proof.unlike.empty() ? " for the sake of its objective" : ", " + proof.unlike;
+  const std::string longer = ii > least ? fmt::format("; this schedule takes {} ({} longer){}", ii,
+                                                      MoreThan(ii - least, least), why)
+                                        : "";
   if (v.lower_bound >= least) {
     v.kind = Verdict::Kind::kSmallest;
     v.text = fmt::format("II {} is the smallest possible{}", least, longer);

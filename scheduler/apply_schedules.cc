@@ -295,6 +295,7 @@ bool ApplySchedules(CutProgram& c) {
     if (plan->stages > 0 && !c.schedule.apart && c.in_order.contains(i)) {
       for (const ir::PlannedOp& op : plan->order)
         if (op.role >= 0) ir::MarkRole(c.fn, op.op, op.role);
+      report.in_order = true;
       report.going_on = 0;
       report.notes.push_back(
           "one warpgroup takes its chain for a turn in whatever order: the program's is kept");

@@ -4,7 +4,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 #include "scheduler/program.h"
-#include "scheduler/chain_alone.h"
 
 #include <fmt/format.h>
 

@@ -47,6 +47,7 @@ struct LoopReport {
   bool extracted() const { return !extraction.graph.ops.empty(); }
   std::vector<std::string> notes;  // what the lowering gave up, or why the loop kept its order
   std::string lost;                // of the notes one that costs cycles; "": none does
+  bool in_order = false;           // its turns stay in the program's order (scheduler/in_order.h)
   int going_on = 0;                // ir::LoopPlan::going_on
   std::map<std::string, int> outliving;  // scheduler/last_turn.h
 };

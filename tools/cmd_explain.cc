@@ -34,6 +34,7 @@ ExplainCommand::ExplainCommand(Session& session)
 
 Result<> ExplainCommand::Run() {
   TRY_VOID(CheckWords());
+  TRY_VOID(Settle());
   if (!o_.measured.empty()) {
     TRY(const int32_t file, AddSource(session_, o_.measured));
     TRY(measured_, explain::ParseMeasured(session_.loaded().sources.text(file), o_.measured,
@@ -75,6 +76,9 @@ Result<> ExplainCommand::CheckWords() {
   if (!o_.graph.empty() && o_.program)
     return diags.Report(kUsage, Span{}, "a graph has no program: --program needs a .tile file")
         .Place("command line");
+  if (!o_.graph.empty() && o_.tune != "default")
+    return diags.Report(kUsage, Span{}, "a graph has no tunes: --tune needs a .tile file")
+        .Place("command line");
   if (!o_.graph.empty() && !o_.assignments.empty())
     return diags
         .Report(kUsage, Span{}, fmt::format("a graph has no `{}` to set", o_.assignments.front()))
@@ -83,6 +87,29 @@ Result<> ExplainCommand::CheckWords() {
     return diags.Report(kBadChoice, Span{}, "--format", o_.format)
         .Place("command line")
         .Help("use text or json");
+  return Done();
+}
+
+// --tune: what it chooses holds for every question from here on, and is said.
+Result<> ExplainCommand::Settle() {
+  TRY_VOID(session_.CheckTuneWord());
+  if (o_.file.empty() || o_.tune == "default") return Done();
+  TRY(const Prepared prepared, Prepare(session_, "explain", o_.assignments));
+  TRY(const frontend::Signature signature,
+      frontend::SignatureOf(*session_.loaded().program, prepared.kernel, session_.diags()));
+  std::vector<std::string> words = o_.assignments, chosen;
+  for (const frontend::TuneInfo& tune : signature.tunes) {
+    const bool given = std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return word.substr(0, word.find('=')) == tune.name;
+    });
+    const auto value = prepared.call.all.find(tune.name);
+    if (given || value == prepared.call.all.end()) continue;
+    chosen.push_back(tune.name + "=" + frontend::ToText(value->second));
+  }
+  settled_ = chosen.empty() ? fmt::format("--tune={} keeps the tunes as they are", o_.tune)
+                            : fmt::format("--tune={} chooses {}", o_.tune, fmt::join(chosen, " "));
+  words.insert(words.end(), chosen.begin(), chosen.end());
+  session_.Assign(std::move(words));
   return Done();
 }
 
@@ -256,6 +283,7 @@ Result<> ExplainCommand::Finish(Explanation e) {
     e.answers.push_back(std::move(answer));
   }
   e.plan = plan_;
+  if (!settled_.empty()) e.notes.insert(e.notes.begin(), {settled_, {}});
   if (o_.program) TRY_VOID(Lower(&e));
   if (!o_.trace.empty())
     TRY_VOID(WriteResult(session_, o_.trace,

@@ -21,6 +21,15 @@ void AddTarget(CLI::App* app, Options& o) {
                   "machine: a name (`tilec targets`), an architecture or a file like ./mine.toml")
       ->each([&o](const std::string&) { o.target_said = true; });
 }
+// `tune`: if it is left out.
+void AddTune(CLI::App* app, Options& o, const char* tune) {
+  app->add_option("--tune", o.tune,
+                  fmt::format("values of tunes that are not given: default, model: what the "
+                              "machine model predicts to be fastest, measure or measure=SECONDS: "
+                              "what is fastest of the model's best on the GPU at hand, or a file "
+                              "of `tilec tune` (if left out: {})",
+                              tune));
+}
 void AddCompiling(CLI::App* app, Options& o, const char* tune) {
   AddTarget(app, o);
   app->add_option(
@@ -33,12 +42,7 @@ void AddCompiling(CLI::App* app, Options& o, const char* tune) {
       "of N instances as one tile, solve:split=N:apart: N CTAs that are no cluster and "
       "a second launch (behind solve:clusters, too), sequential:split=N, sequential:pack=N, or a "
       ".sched file");
-  app->add_option("--tune", o.tune,
-                  fmt::format("values of tunes that are not given: default, model: what the "
-                              "machine model predicts to be fastest, measure or measure=SECONDS: "
-                              "what is fastest of the model's best on the GPU at hand, or a file "
-                              "of `tilec tune` (if left out: {})",
-                              tune));
+  AddTune(app, o, tune);
   app->parse_complete_callback([app, tune, &o] {
     // Calls of `test` blocks are of the program as written.
     if (app->count("--tune") == 0) o.tune = o.tests ? "default" : tune;
@@ -340,6 +344,7 @@ void CommandLine::AddExplain() {
                       "the same; of a graph: the machine whose limits hold");
   AddSolutions(explain, o_);
   explain->add_option("--schedule", o_.schedule, "solve, or a .sched file to explain");
+  AddTune(explain, o_, "default");
   explain->add_option("--stdlib", o_.stdlib_dir,
                       "folder in place of the built-in standard library");
   explain->add_option("--loop", o_.loop, "which loop of the kernel, from 1")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/divided.h"
+#include "api/schedule_names.h"
 #include "api/solution_cache.h"
 #include "compile/search.h"
 #include "explain/explain.h"
@@ -35,9 +36,10 @@ class ExplainCommand {
 
  private:
   Result<> CheckWords();
+  Result<> Settle();
 
   // A schedule from a file, or the solver's.
-  bool FromFile() const { return o_.schedule != "sequential" && o_.schedule != "solve"; }
+  bool FromFile() const { return !api::SlicesOf(o_.schedule); }
   Result<Explanation> OfGraph();
   Result<Explanation> ReadFor(const std::vector<std::string>& words);
   Result<Explanation> Solve(const scheduler::Graph& graph);
@@ -86,6 +88,7 @@ class ExplainCommand {
   std::vector<Compiled> compiled_;  // what the call launches
   size_t launch_ = 0;               // whose loop is explained
   std::string plan_;                // of the compiled programs
+  std::string settled_;             // what --tune chose, as a sentence
   bool broken_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "explain/program.h"
 #include "ir/target.h"
 #include "sass/diagnostics.h"
+#include "scheduler/in_order.h"
 #include "scheduler/program.h"
 #include "tools/diagnostics.h"
 #include "tools/graph_files.h"
@@ -88,8 +89,16 @@ Result<Explanation> ExplainCommand::OfCompiled(const std::vector<ObeyedLoop>& lo
   }
   std::optional<scheduler::Certificate> certificate;
   if (!FromFile()) certificate = loop.solution.certificate;
-  TRY(Explanation e, explain::Explain(loop.extraction.graph, loop.solution.schedule,
-                                      {certificate, loop.solution.lower_bound, members},
+  // What is obeyed is shown, not what was solved in its place.
+  ir::Schedule schedule = loop.solution.schedule;
+  std::string unlike;
+  if (loop.in_order)
+    if (auto kept = scheduler::ScheduleInOrder(loop.extraction.graph, schedule)) {
+      schedule = *std::move(kept);
+      unlike = "as its turns keep the program's order";
+    }
+  TRY(Explanation e, explain::Explain(loop.extraction.graph, schedule,
+                                      {certificate, loop.solution.lower_bound, members, unlike},
                                       session_.loaded().sources, session_.diags()));
   if (loops.size() > 1)
     e.notes.push_back(

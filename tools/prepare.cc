@@ -35,7 +35,8 @@ Result<Prepared> Prepare(Session& session, const char* command,
                                 .last_contiguous = !p.strided_any};
   out.call.row_starts = api::RowStartsOf(signature, out.call.all);
   TRY_VOID(frontend::CheckFacts(program, out.kernel, out.call.all, diags));
-  if (std::string_view(command) == "build")
+  const std::string_view which = command;
+  if (which == "build" || which == "explain")
     TRY_VOID(session.Tune(signature, &out.call));
   else
     session.ChooseForm(signature, &out.call);

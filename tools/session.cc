@@ -65,14 +65,19 @@ Result<> Session::CheckOptions() {
   TRY_VOID(CheckChoice("--arith", options_.arith, {"fast", "exact"}, diags_));
   TRY_VOID(CheckChoice("--policy", options_.policy, runtime::PolicyNames(), diags_));
   TRY_VOID(CheckChoice("--async", options_.async, runtime::LandingNames(), diags_));
-  const auto word = api::TuneWordOf(options_.tune);
-  if (options_.tune.rfind("measure=", 0) == 0) TRY_VOID(api::CheckTune(options_.tune, diags_));
-  if (!word || word->kind == api::TuneWord::Kind::kClasses)
-    TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
+  TRY_VOID(CheckTuneWord());
   TRY_VOID(CheckChoice("--ptxas", options_.ptxas, {"auto", "report", "refine", "off"}, diags_));
   TRY(const api::Machine machine, Machine());
   TRY_VOID(api::CheckCompiles(*machine, diags_));
   return api::CheckSchedule(options_.schedule, diags_);
+}
+
+Result<> Session::CheckTuneWord() {
+  const auto word = api::TuneWordOf(options_.tune);
+  if (options_.tune.rfind("measure=", 0) == 0) TRY_VOID(api::CheckTune(options_.tune, diags_));
+  if (!word || word->kind == api::TuneWord::Kind::kClasses)
+    TRY_VOID(CheckChoice("--tune", options_.tune, {"default", "model", "measure"}, diags_));
+  return Done();
 }
 
 Result<api::Machine> Session::Machine() {
@@ -126,7 +131,8 @@ std::string Session::Compiler() const {
 
 void Session::ChooseForm(const frontend::Signature& signature, api::Call* call) {
   const scheduler::SplitChoice split = api::ChooseForm(loaded_, signature, pipeline(), call);
-  if (split.ctas > 1)
+  const std::string which = fmt::format("{} {} {}", signature.kernel, split.ctas, split.ms);
+  if (split.ctas > 1 && said_.insert(which).second)
     diags_.Report(api::kSplitChosen, Span{}, signature.kernel, split.ctas, 1e3 * split.ms,
                   1e3 * split.alone_ms);
 }

@@ -29,6 +29,8 @@ class Session {
   ~Session();  // prints what has not been printed
 
   const Options& options() const { return options_; }
+  // What the command line says of dims, constants and tunes from here on.
+  void Assign(std::vector<std::string> words) { options_.assignments = std::move(words); }
   DiagSink& diags() { return diags_; }
   api::Loaded& loaded() { return loaded_; }
   const api::StandardLibrary& library() const { return library_; }
@@ -56,6 +58,7 @@ class Session {
   Result<api::Machine> Machine();
   // Checks the words of --target, --schedule, --tune and the like.
   Result<> CheckOptions();
+  Result<> CheckTuneWord();  // … of --tune alone
   // "FILE[:KERNEL]": loads the file, returns the kernel's name (the only one if none is named).
   Result<std::string> LoadKernel(const std::string& file_and_kernel);
   Result<> LoadFile(const std::string& path);
@@ -78,7 +81,7 @@ class Session {
   void Warn();
 
   std::string context_;
-  std::set<std::string> said_;  // warnings about tunes, each once
+  std::set<std::string> said_;  // warnings about tunes and notes about forms, each once
 
   Options options_;
   DiagSink diags_;

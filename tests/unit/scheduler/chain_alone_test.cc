@@ -6,9 +6,13 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "api/pipeline.h"
 #include "api/stdlib.h"
 #include "ir/queries.h"
+#include "scheduler/check.h"
+#include "scheduler/in_order.h"
 
 namespace tilec::scheduler {
 namespace {
@@ -39,6 +43,7 @@ kernel chain(Q: bf16[S, 128], K: bf16[L, 128], V: bf16[L, 128], O: out f32[S, 12
 struct Scheduled {
   int products = 0, branches = 0;
   std::vector<std::string> notes;
+  LoopReport loop;
 };
 
 Scheduled Schedule(int64_t rows, int64_t keys, const SolveOptions& solve, const char* machine) {
@@ -61,7 +66,8 @@ Scheduled Schedule(int64_t rows, int64_t keys, const SolveOptions& solve, const 
     ProgramOptions options;
     options.target = &target;
     options.solve = solve;
-    out.notes = ScheduleProgram(fn, options).loops.at(0).notes;
+    out.loop = ScheduleProgram(fn, options).loops.at(0);
+    out.notes = out.loop.notes;
     for (ir::OpId id : ir::OpsInOrder(fn)) {
       out.products += fn.ops[id].kind == ir::OpKind::kDot;
       out.branches += fn.ops[id].kind == ir::OpKind::kIf;
@@ -82,11 +88,43 @@ TEST(ChainAlone, FewRowsOfManyKeysStandOnce) {
             "one warpgroup takes its chain for a turn in whatever order: the program's is kept");
 }
 
+// What such a loop does in place of what was solved: one op behind the other, in one stage, loads
+// in front, no slower than that takes.
+TEST(ChainAlone, TheProgramsOrderIsASchedule) {
+  const LoopReport loop = Schedule(16, 128, SolveOptions::ForCompilation(), "h200").loop;
+  ASSERT_TRUE(loop.in_order);
+  const Graph& graph = loop.extraction.graph;
+  const ir::Schedule& solved = loop.solution.schedule;
+  std::optional<ir::Schedule> kept = ScheduleInOrder(graph, solved);
+  ASSERT_TRUE(kept);
+  EXPECT_TRUE(Check(graph, *kept).violations.empty());
+  EXPECT_TRUE(Simulate(graph, *kept).violations.empty());
+  EXPECT_GT(kept->ii, solved.ii);
+  std::map<std::string, int64_t> at;
+  for (const ir::ScheduledOp& op : kept->ops) at[op.name] = op.cycle;
+  int64_t before = -1, stage = -1;
+  for (const GraphOp& op : graph.ops) {
+    const int64_t cycle = at.at(op.name);
+    if (op.variable_latency) {
+      EXPECT_GE(cycle, 0) << op.name;
+      continue;
+    }
+    EXPECT_GT(cycle, before) << op.name << " stands behind the op before it";
+    if (before >= 0) {
+      EXPECT_EQ(cycle / kept->ii, stage) << op.name;
+    }
+    before = cycle, stage = cycle / kept->ii;
+  }
+  --kept->ii;
+  EXPECT_FALSE(Check(graph, *kept).violations.empty()) << "its II is the least";
+}
+
 // Of few keys the chain is the longer one; more rows are queries that share keys; an estimate is of
 // the pipeline; sums in tensor memory were not measured.
 TEST(ChainAlone, OthersAreAPipeline) {
   const SolveOptions solve = SolveOptions::ForCompilation();
   EXPECT_GT(Schedule(16, 32, solve, "h200").products, 2);
+  EXPECT_FALSE(Schedule(16, 32, solve, "h200").loop.in_order);
   EXPECT_GT(Schedule(64, 128, solve, "h200").products, 2);
   EXPECT_GT(Schedule(16, 128, solve, "b200").products, 2);
   SolveOptions estimate = solve;
