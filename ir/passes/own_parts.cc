@@ -214,8 +214,7 @@ class PartKeeper {
     const Type type = fn_.type(v);
     if (const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value))
       if (const double* d = std::get_if<double>(value)) return b.Constant(Own(type), *d);
-    if (type.rank() > 1)
-      v = b.Value(OpKind::kReshape, {v}, Type::Tile(type.dtype, {1}));
+    if (type.rank() > 1) v = b.Value(OpKind::kReshape, {v}, Type::Tile(type.dtype, {1}));
     Attrs attrs = {{"axes", std::vector<int64_t>{}}};
     if (!type.is_scalar()) attrs = {{"axes", std::vector<int64_t>{0}}};
     return b.Value(OpKind::kBroadcast, {v}, Own(type), std::move(attrs));

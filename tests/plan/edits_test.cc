@@ -159,7 +159,8 @@ TEST_F(Edits, NeighboursAreThoseOfTheFunction) {
     EXPECT_FALSE(edited.ok);
     EXPECT_NE(edited.said.find("[" + code + "]"), std::string::npos) << edited.said;
   };
-  for (const char* ctas : {"1", "2", "8"}) refused(With(made.plan, "cta ", "cluster", ctas), "I296");
+  for (const char* ctas : {"1", "2", "8"})
+    refused(With(made.plan, "cta ", "cluster", ctas), "I296");
   refused(With(made.plan, "ring ", "multicast", "no"), "I296");
   size_t end = 0;
   const size_t begin = LineOf(made.plan, "ring ", &end);

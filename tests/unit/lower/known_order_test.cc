@@ -129,7 +129,7 @@ TEST(KnownOrder, SumsThatMayWrapSayNothing) {
   constexpr const char* kWraps = R"(func @wraps tile {
   param tensor %X: tensor<i64, 1> in [N] align=16 stride_align=16 contiguous=1 last_align=1
   param tensor %A: tensor<f32, 2> in [64, 128] align=16 stride_align=16 contiguous=1 last_align=4
-  param tensor %O: tensor<f32, 3> out [N, 64, 128] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %O: tensor<f32, 3> out [N, 64, 128] align=16 stride_align=16 contiguous=1
   param dim %N: i64
   param scalar %s: i64
   body {
@@ -155,10 +155,10 @@ TEST(KnownOrder, SumsThatMayWrapSayNothing) {
   const Function before = Parsed(kWraps);
   Changed(GuardMasks, before, 0);
   Changed(GuardMasks, Parsed(With(kWraps, "add %x, %more", "add %s, %more")), 0);
-  Changed(GuardMasks,
-          Parsed(With(With(kWraps, "add %x, %more", "add %n, %more"), "cmp %x, %sum",
-                      "cmp %n, %sum")),
-          1);
+  Changed(
+      GuardMasks,
+      Parsed(With(With(kWraps, "add %x, %more", "add %n, %more"), "cmp %x, %sum", "cmp %n, %sum")),
+      1);
   Changed(GuardMasks,
           Parsed(With(With(kWraps, "add %x, %more", "add %low, %more"), "cmp %x, %sum",
                       "cmp %low, %sum")),
