@@ -178,7 +178,7 @@ Obstacle Split(ir::Function& fn, int64_t ctas, const ir::Target& target) {
 
 std::optional<ir::Obstacle> Reshape(ir::Function& fn, Shape shape, int64_t ctas,
                                     const ir::Target& target) {
-  const ir::Obstacle no_clusters = {"the target has no clusters of CTAs", {}};
+  const ir::Obstacle no_clusters = {ir::kNoClusters, {}};
   switch (shape) {
     case Shape::kSplit:
       if (!target.Has("clusters")) return no_clusters;

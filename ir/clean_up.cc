@@ -34,6 +34,7 @@ std::optional<Function> LoopsOfRows(const Function& fn) {
 }
 
 std::optional<Obstacle> SplitLoopsOfRows(Function& loops, int64_t ctas, const Target& target) {
+  if (!target.Has("clusters")) return Obstacle{kNoClusters, {}};
   if (auto obstacle = SplitLoops(loops, ctas)) return obstacle;
   DiagSink quiet;
   if (!RunSteps(loops, CleanUpOfRows(), target, {}, quiet).ok())

@@ -13,6 +13,12 @@ namespace tilec::ir {
 namespace {
 
 constexpr int kSteps = 8;  // of a chain; a lowered mask needs four
+// Numbers that are added are at most so large: chains of them stay far from the ends of 64 bits.
+constexpr int64_t kMostAdded = int64_t{1} << 48;
+
+bool IsSmall(const int64_t* number) {
+  return number != nullptr && *number >= -kMostAdded && *number <= kMostAdded;
+}
 
 // x < y or x ≤ y as its sides, smaller first, and what is added to the smaller one.
 struct Comparison {
@@ -44,23 +50,65 @@ const Op* LoopOf(const Function& fn, ValueId v) {
 
 }  // namespace
 
-// Constants that are added come off.
-KnownOrder::Term KnownOrder::Of(ValueId v) const {
+bool KnownOrder::IsFar(ValueId v, bool above) {
+  const auto [at, news] = far_.insert({{v, above}, false});
+  if (!news) return at->second;
+  const bool far = FindFar(v, above);
+  return far_[{v, above}] = far;
+}
+
+bool KnownOrder::FindFar(ValueId v, bool above) {
+  if (const Param* p = fn_.param(v)) return p->kind == ParamKind::kDim;
+  if (const int64_t* number = IntConstantOf(fn_, v)) return IsSmall(number);
+  const Op* op = fn_.def(v);
+  if (!op) {
+    const OpId around = fn_.blocks[fn_.values[v].block].parent;
+    if (around.valid() && fn_.ops[around].kind == OpKind::kParallel) return true;
+    const Op* loop = LoopOf(fn_, v);
+    return loop && IsFar(loop->operands[above ? 1 : 0], above);
+  }
+  const auto far = [&](size_t i, bool up) { return IsFar(op->operands[i], up); };
+  const auto both = [&](size_t i) { return far(i, true) && far(i, false); };
+  switch (op->kind) {
+    case OpKind::kCast: {
+      const DType from = fn_.type(op->operands[0]).dtype;
+      return IsInteger(from) && ByteSize(from) < 8;
+    }
+    case OpKind::kMin:
+      return above ? far(0, above) || far(1, above) : far(0, above) && far(1, above);
+    case OpKind::kMax:
+      return above ? far(0, above) && far(1, above) : far(0, above) || far(1, above);
+    case OpKind::kAdd: return far(0, above) && far(1, above);
+    case OpKind::kSub: return far(0, above) && far(1, !above);
+    case OpKind::kSelect: return far(1, above) && far(2, above);
+    case OpKind::kDiv: return both(0);
+    case OpKind::kMul:
+    case OpKind::kMod: return both(0) && both(1);
+    default: return false;
+  }
+}
+
+// Constants that are added come off, where the sum cannot wrap.
+KnownOrder::Term KnownOrder::Of(ValueId v) {
   Term t{v, 0};
-  for (;;) {
-    if (const int64_t* number = IntConstantOf(fn_, t.base)) return {ValueId(), t.offset + *number};
+  for (int taken = 0; taken < kSteps; ++taken) {
+    if (const int64_t* number = IntConstantOf(fn_, t.base)) {
+      if (!IsSmall(number)) return t;
+      return {ValueId(), t.offset + *number};
+    }
     const Op* op = fn_.def(t.base);
     if (!op || fn_.type(t.base).dtype != DType::kI64) return t;
     if (op->kind != OpKind::kAdd && op->kind != OpKind::kSub) return t;
+    const bool adds = op->kind == OpKind::kAdd;
     const int64_t* left = IntConstantOf(fn_, op->operands[0]);
     const int64_t* right = IntConstantOf(fn_, op->operands[1]);
-    if (right)
-      t = {op->operands[0], t.offset + (op->kind == OpKind::kAdd ? *right : -*right)};
-    else if (left && op->kind == OpKind::kAdd)
-      t = {op->operands[1], t.offset + *left};
-    else
-      return t;
+    const int64_t* number = right ? right : adds ? left : nullptr;
+    const ValueId base = op->operands[right ? 0 : 1];
+    const int64_t more = !IsSmall(number) ? 0 : adds ? *number : -*number;
+    if (!IsSmall(number) || !IsFar(base, more > 0)) return t;
+    t = {base, t.offset + more};
   }
+  return t;
 }
 
 bool KnownOrder::Holds(ValueId condition, BlockId block) {
@@ -145,7 +193,7 @@ const std::vector<KnownOrder::Fact>& KnownOrder::FactsOf(BlockId block) {
   return facts_[block] = std::move(facts);
 }
 
-void KnownOrder::Collect(ValueId condition, bool holds, std::vector<Fact>& facts) const {
+void KnownOrder::Collect(ValueId condition, bool holds, std::vector<Fact>& facts) {
   const Op* op = fn_.def(condition);
   if (!op) return;
   if (op->kind == (holds ? OpKind::kAnd : OpKind::kOr)) {

@@ -5,13 +5,15 @@
 // A mask that compares positions does nothing where its comparison is known to hold, and a loop
 // that is left after its first turn is no loop. Numbers alone (ir/integer_range.h) do not tell: L
 // is the caller's. What is searched for is a chain of "a + constant ≤ b" from one end to the other.
-// Sums of 64 bits are taken not to wrap, as everywhere: they are positions.
+// That holds of sums that do not wrap: of dims, positions of loops and what is at most or at least
+// such. Of 64 bits that are loaded, or a caller's, nobody knows that `x + 1` is more than x.
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "ir/function.h"
@@ -39,16 +41,20 @@ class KnownOrder {
     Term low, high;
   };
 
-  Term Of(ValueId v) const;
+  Term Of(ValueId v);
+  // Is the value nowhere near the largest number of 64 bits (`above`), or the smallest?
+  bool IsFar(ValueId v, bool above);
+  bool FindFar(ValueId v, bool above);
   bool AtMost(Term x, Term y, const std::vector<Fact>& facts, int steps);
   bool ByOperands(const Term& x, const Term& y, const std::vector<Fact>& facts, int steps);
   bool ByNumbers(const Term& x, const Term& y);
   const std::vector<Fact>& FactsOf(BlockId block);
-  void Collect(ValueId condition, bool holds, std::vector<Fact>& facts) const;
+  void Collect(ValueId condition, bool holds, std::vector<Fact>& facts);
 
   const Function& fn_;
   IntegerRanges ranges_;
   std::map<BlockId, std::vector<Fact>> facts_;  // what branches around a block say
+  std::map<std::pair<ValueId, bool>, bool> far_;
 };
 
 }  // namespace tilec::ir

@@ -198,7 +198,7 @@ void ShapeForLowering(Graph& graph, int warpgroups, bool crossing) {
   for (GraphOp& op : graph.ops) {
     if (op.variable_latency) continue;
     const int64_t issue = CeilDiv(op.issue, warpgroups);
-    if (!op.async) op.latency -= op.issue - issue;
+    if (!op.async) op.latency = std::max<int64_t>(0, op.latency - (op.issue - issue));
     op.issue = issue;
     // Where one thread can issue a product it is one of the compute role's: a warpgroup has it.
     op.warps = std::max(op.warps, ir::isa::kWarpgroupWarps) * warpgroups;
@@ -208,7 +208,7 @@ void ShapeForLowering(Graph& graph, int warpgroups, bool crossing) {
     const GraphOp &from = graph.ops[static_cast<size_t>(e.from)],
                   &to = graph.ops[static_cast<size_t>(e.to)];
     if (from.variable_latency || to.variable_latency) continue;
-    if (!from.async) e.delay = std::min(e.delay, std::max<int64_t>(from.latency, 0));
+    if (!from.async) e.delay = std::min(e.delay, from.latency);
     if (!crossing && from.slice == to.slice) e.crossable = false;
   }
 }

@@ -130,7 +130,7 @@ class PartFinder {
     if (!reduces && std::none_of(op.operands.begin(), op.operands.end(), hangs)) return true;
     own_.insert(op.results.begin(), op.results.end());
     const auto fits = [&](ValueId v) {
-      const int64_t elements = fn_.type(v).is_tile() ? fn_.type(v).elements() : 1;
+      const int64_t elements = fn_.type(v).elements();
       return elements == 1 || elements == length_;
     };
     return (reduces || Info(op.kind).elementwise() || op.kind == OpKind::kReshape ||
@@ -214,10 +214,9 @@ class PartKeeper {
     const Type type = fn_.type(v);
     if (const AttrValue* value = ConstantOf(fn_, Without(fn_, OpKind::kBroadcast, v).value))
       if (const double* d = std::get_if<double>(value)) return b.Constant(Own(type), *d);
-    if (type.is_tile() && type.rank() > 1)
-      v = b.Value(OpKind::kReshape, {v}, Type::Tile(type.dtype, {1}));
+    if (type.rank() > 1) v = b.Value(OpKind::kReshape, {v}, Type::Tile(type.dtype, {1}));
     Attrs attrs = {{"axes", std::vector<int64_t>{}}};
-    if (type.is_tile()) attrs = {{"axes", std::vector<int64_t>{0}}};
+    if (!type.is_scalar()) attrs = {{"axes", std::vector<int64_t>{0}}};
     return b.Value(OpKind::kBroadcast, {v}, Own(type), std::move(attrs));
   }
   // An operand of what threads have parts of.
@@ -286,8 +285,6 @@ class PartKeeper {
     const std::string by = kind == "add" ? "sum" : kind;
     const ValueId one = b.Value(OpKind::kReduce, {own}, Type::Tile(row.dtype, {1}),
                                 {{"kind", by}, {"axis", int64_t{1}}});
-    if (!row.is_tile())
-      return b.Value(OpKind::kReduce, {one}, row, {{"kind", by}, {"axis", int64_t{0}}});
     return row.rank() == 1 ? one : b.Value(OpKind::kReshape, {one}, row);
   }
   std::vector<ValueId> Combined(Builder& b, const LoopParts& parts, const std::vector<Type>& rows,

@@ -16,6 +16,7 @@ struct Obstacle {
   std::string why;  // "tiles take …"
   Span at;
 };
+inline constexpr const char* kNoClusters = "the target has no clusters of CTAs";
 
 // `ctas` run at once: SMs × CTAs on each. With an obstacle the function is unchanged.
 std::optional<Obstacle> PersistTiles(Function& fn, int64_t ctas);

@@ -10,9 +10,10 @@
 //     a tune there are none. It awaits products one by one (C739) only where registers are short.
 //
 //   random_builds --root=CHECKOUT [--builds=N | --seconds=S] [--seed=FIRST] [--ptxas=PATH]
-//                 [--file=PART] [--work=N] [--print]
+//                 [--file=PART] [--work=N] [--print] [--forms] [--target=NAME]
 //
-// A build follows from its seed and --work (the product of its dims, at most). What is refused is
+// A build follows from its seed and --work (the product of its dims, at most); with --forms it is
+// of any form that --schedule names (parts, neighbours, packs, CTAs that stay). What is refused is
 // tallied by the code of the diagnostic.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -28,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "api/machine.h"
 #include "api/spills.h"
 #include "backend/ptxas.h"
 #include "runtime/emulator/judge/finding.h"
@@ -50,6 +52,8 @@ struct Settings {
   double seconds = 0;
   double work = 3e7;  // product of all dims, at most: what the interpreter does in a second
   bool print = false;
+  bool forms = false;
+  std::string target;  // empty: the H200
 };
 
 struct Counts {
@@ -80,6 +84,29 @@ std::string Schedule(Rng& rng) {
   }
 }
 
+// Any form of the grid.
+std::string Form(Rng& rng) {
+  const int many = 2 + rng.Below(4);
+  const char* fours = rng.Chance(50) ? "=4" : "";
+  const char* along = rng.Chance(50) ? ":along=2" : "";
+  switch (rng.Below(14)) {
+    case 0: return "solve:once";
+    case 1: return "solve:persistent";
+    case 2:
+    case 3: return fmt::format("solve:clusters{}{}", fours, along);
+    case 4: return "solve:along=2";
+    case 5:
+    case 6: return fmt::format("solve:split={}", rng.Chance(20) ? 8 * many : many);
+    case 7:
+    case 8: return fmt::format("solve:split={}:apart", many);
+    case 9: return fmt::format("solve:clusters{}{}:split={}:apart", fours, along, many);
+    case 10: return fmt::format("solve:pack={}", 2 << rng.Below(3));
+    case 11: return fmt::format("solve:pack={}:split={}", 2 << rng.Below(3), many);
+    case 12: return fmt::format("solve:slices={}", 1 + rng.Below(3));
+    default: return fmt::format("sequential:split={}", many);
+  }
+}
+
 class Build {
  public:
   Build(const Settings& settings, const std::vector<std::string>& files, uint64_t seed,
@@ -87,7 +114,11 @@ class Build {
       : settings_(settings), rng_(seed * 31 + 7), seed_(seed), counts_(*counts) {
     options_.no_cache = true;
     options_.solutions = SolvedFolder();
-    options_.schedule = Schedule(rng_);
+    options_.schedule = settings.forms ? Form(rng_) : Schedule(rng_);
+    if (!settings.target.empty()) {
+      options_.target = settings.target;
+      options_.target_said = true;
+    }
     if (rng_.Chance(15)) options_.tune = "model";
     file_ = files[static_cast<size_t>(rng_.Below(static_cast<int>(files.size())))];
   }
@@ -194,6 +225,11 @@ class Build {
     emulator.report = report;
     emulator.seed = seed_;
     emulator.policy = runtime::Policy::kRandom;
+    if (!settings_.target.empty()) {
+      const auto machine = session.Machine();
+      if (!machine.ok()) return Bad(session, "no such machine");
+      emulator.machine = api::LimitsOf(**machine);
+    }
     const auto device = runtime::OpenEmulator(emulator);
     request.device = device.get();
     const auto result = tools::RunKernel(session, request);
@@ -208,14 +244,17 @@ class Build {
     for (const std::string& code : codes) ++counts_.said[code];
     if (ptx.empty()) {
       if (error.empty()) return Bad(session, "neither PTX nor a reason");
-      ++counts_.refused[error];
-      if (settings_.print) fmt::print("  refused: {}\n", error);
+      if (counts_.refused[error]++ == 0)
+        fmt::print("seed {}: {}\n  refused: {}", seed_, What(),
+                   RenderAll(session.diags(), session.loaded().sources));
       return true;
     }
     ++counts_.ran;
     bool good = Assembles(session, ptx);
-    if (lowered.by_schedule) good = Obeyed(session, lowered, plan, ptx, codes) && good;
-    if (options_.schedule != "sequential") {
+    // What reads PTX back knows that of the H200.
+    const bool read_back = settings_.target.empty();
+    if (read_back && lowered.by_schedule) good = Obeyed(session, lowered, plan, ptx, codes) && good;
+    if (read_back && !options_.schedule.starts_with("sequential")) {
       const bool products = ptx.find("wgmma.mma") != ptx.npos;
       if (lowered.by_schedule || (products && HasLoop(ptx)))
         if (const std::string lost = LostInSilence(lowered, plan, codes); !lost.empty())
@@ -398,6 +437,8 @@ int main(int argc, char** argv) {
   app.add_option("--file", settings.file);
   app.add_option("--work", settings.work);
   app.add_flag("--print", settings.print);
+  app.add_flag("--forms", settings.forms);
+  app.add_option("--target", settings.target);
   CLI11_PARSE(app, argc, argv);
   return tilec::fuzz::Main(settings);
 }

@@ -82,8 +82,11 @@ class Code {
   void Locate(const std::string& text);
   void Cut();
   void FindLoops();
-  std::optional<int64_t> Known(emu::RegId reg, int warp, int depth) const;
-  std::optional<int64_t> Known(const emu::Operand& o, int warp, int depth) const;
+  // Where instruction `at` has what it reads of a register from: its only writer, or the last one
+  // before it in its block. Negative: neither.
+  int WriterOf(emu::RegId reg, int at) const;
+  std::optional<int64_t> Known(emu::RegId reg, int at, int warp, int depth) const;
+  std::optional<int64_t> Known(const emu::Operand& o, int at, int warp, int depth) const;
   std::vector<int> Next(int block, int warp) const;
   int64_t BytesInto(const emu::Operand& o, int depth) const;
   std::optional<int64_t> Reach(const emu::Operand& o, int depth) const;

@@ -105,10 +105,10 @@ Event Code::EventOf(int instr) const {
   return e;
 }
 
-std::optional<int64_t> Code::Known(const emu::Operand& o, int warp, int depth) const {
+std::optional<int64_t> Code::Known(const emu::Operand& o, int at, int warp, int depth) const {
   if (o.kind == Kind::kInt) return static_cast<int64_t>(o.bits);
   if (o.kind == Kind::kRegister) {
-    const auto v = Known(o.reg, warp, depth);
+    const auto v = Known(o.reg, at, warp, depth);
     if (!v) return v;
     return o.negated ? std::optional<int64_t>(!*v) : v;
   }
@@ -117,11 +117,25 @@ std::optional<int64_t> Code::Known(const emu::Operand& o, int warp, int depth) c
 }
 
 // Values that the elected thread of a warp knows before the kernel starts.
-std::optional<int64_t> Code::Known(emu::RegId reg, int warp, int depth) const {
+int Code::WriterOf(emu::RegId reg, int at) const {
   const auto it = writers_.find(reg);
-  if (depth > 40 || it == writers_.end() || it->second.size() != 1) return std::nullopt;
-  const emu::Statement& s = *instrs_[static_cast<size_t>(it->second[0])].s;
-  const auto arg = [&](size_t i) { return Known(s.operands[i], warp, depth + 1); };
+  if (it == writers_.end()) return -1;
+  if (it->second.size() == 1) return it->second[0];
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) {
+    return !b.instrs.empty() && b.instrs.front() <= at && at <= b.instrs.back();
+  });
+  if (block == blocks_.end()) return -1;
+  int last = -1;
+  for (int writer : it->second)
+    if (writer >= block->instrs.front() && writer < at) last = std::max(last, writer);
+  return last;
+}
+
+std::optional<int64_t> Code::Known(emu::RegId reg, int at, int warp, int depth) const {
+  const int writer = WriterOf(reg, at);
+  if (depth > 40 || writer < 0) return std::nullopt;
+  const emu::Statement& s = *instrs_[static_cast<size_t>(writer)].s;
+  const auto arg = [&](size_t i) { return Known(s.operands[i], writer, warp, depth + 1); };
   if (s.opcode == "elect") return 1;
   if (s.guard >= 0) return std::nullopt;
   if (s.opcode == "mov" || s.opcode == "cvt") return arg(1);
@@ -168,7 +182,7 @@ std::vector<int> Code::Next(int block, int warp) const {
   const Block& b = blocks_[static_cast<size_t>(block)];
   const emu::Statement& last = *instrs_[static_cast<size_t>(b.instrs.back())].s;
   if (last.opcode == "bra" && last.guard >= 0 && b.next.size() == 2)
-    if (const auto known = Known(last.guard, warp, 0))
+    if (const auto known = Known(last.guard, b.instrs.back(), warp, 0))
       return {(*known != 0) != last.guard_negated ? b.next[0] : b.next[1]};
   return b.next;
 }

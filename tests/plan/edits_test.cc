@@ -146,6 +146,30 @@ TEST_F(Edits, AWrongCountIsRefused) {
   Refused(With(Plan(), "ring ", "arrivals", "7"), "I285");
   Refused(With(Plan(), "ring ", "bytes", "4096"), "I284");
 }
+// Four CTAs along the columns copy for each other: how many they are and what they share follows
+// from the function, and each of them frees a slot by an arrival of each of its warpgroups.
+TEST_F(Edits, NeighboursAreThoseOfTheFunction) {
+  PlanCase of = PlanCaseOf("gemm");
+  of.schedule = "solve:clusters=4:along=2";
+  const CompiledPlan made = CompilePlan(of);
+  ASSERT_TRUE(made.ok) << made.said;
+  ASSERT_NE(made.plan.find("cluster=4"), std::string::npos) << made.plan;
+  const auto refused = [&](const std::string& plan, const std::string& code) {
+    const CompiledPlan edited = CompilePlan(of, plan);
+    EXPECT_FALSE(edited.ok);
+    EXPECT_NE(edited.said.find("[" + code + "]"), std::string::npos) << edited.said;
+  };
+  for (const char* ctas : {"1", "2", "8"})
+    refused(With(made.plan, "cta ", "cluster", ctas), "I296");
+  refused(With(made.plan, "ring ", "multicast", "no"), "I296");
+  size_t end = 0;
+  const size_t begin = LineOf(made.plan, "ring ", &end);
+  const size_t at = made.plan.find(" arrivals=", begin) + 10;
+  const int arrivals = std::stoi(made.plan.substr(at));
+  EXPECT_EQ(arrivals % 4, 0);
+  refused(With(made.plan, "ring ", "arrivals", std::to_string(arrivals / 4)), "I285");
+  refused(With(made.plan, "ring ", "arrivals", std::to_string(arrivals - 1)), "I285");
+}
 TEST_F(Edits, AWaitThatIsTakenAwayIsRefused) { Refused(Without(Plan(), "await "), "I290"); }
 TEST_F(Edits, AReleaseThatIsTakenAwayIsRefused) { Refused(Without(Plan(), "release "), "I291"); }
 TEST_F(Edits, BuffersThatMeetAreRefused) {

@@ -228,7 +228,9 @@ void Judge::TensorLearn(uint32_t warp, TensorStream& s, Epoch number) {
 void Judge::TensorWait(uint32_t warp, uint32_t pc, bool store) {
   Executes(warp, pc);
   TensorStream& s = StreamOf(warp, store);
-  if (s.issued == 0)
+  if (s.issued != 0)
+    launch_->HadEffect(Rule::kT15, pc);
+  else
     Say(Rule::kT15, Severity::kHint, {warp, 0, pc},
         fmt::format("{} waits for {} and has issued none", Who(warp), store ? "stores" : "loads"),
         "leave the wait out");

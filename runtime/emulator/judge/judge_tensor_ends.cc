@@ -55,7 +55,9 @@ Judge::TensorMessage Judge::TensorCommit(uint32_t warp, int lane, uint32_t pc) {
   TensorIssuer& i = warps_[warp].tensor[lane];
   if (i.component == 0)
     i.component = NewComponent(ComponentInfo::Kind::kTensor, warp, static_cast<uint32_t>(lane));
-  if (i.work == 0)
+  if (i.work != 0)
+    launch_->HadEffect(Rule::kT15, pc);
+  else
     Say(Rule::kT15, Severity::kHint, {warp, 1u << lane, pc},
         "a commit by a thread that has issued no tcgen05 operation: the arrival comes at once",
         "let the thread that issues the operations commit them");

@@ -77,7 +77,10 @@ void LaunchJudge::Flush() {
     findings_.push_back(std::move(f));
   }
   costs_.clear();
-  if (dropped_ > 0)
+  std::erase_if(findings_, [&](const Finding& f) {
+    return !f.accesses.empty() && effects_.count({f.rule, f.accesses[0].pc}) > 0;
+  });
+  if (dropped_ > 0 && !findings_.empty())
     findings_.back().notes.push_back(
         fmt::format("{} more findings of this launch were not kept", dropped_));
   for (Finding& f : findings_) report->Add(std::move(f));

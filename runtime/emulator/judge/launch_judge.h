@@ -8,9 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/judge/finding.h"
@@ -85,6 +87,9 @@ struct LaunchJudge {
   // The first finding of this kind here? Others are counted.
   bool First(Rule rule, uint32_t a, uint32_t b);
   void Say(Finding f, uint32_t a, uint32_t b);
+  // An instruction of which the rule says that it has no effect had one: where a loop before it
+  // turned. What was said of it (of a CTA that had no turn) is not reported.
+  void HadEffect(Rule rule, uint32_t pc) { effects_.insert({rule, pc}); }
   void Flush();
 
   // What happens now, if there is a trace; `name`: of the warp, asked for once.
@@ -95,6 +100,7 @@ struct LaunchJudge {
   uint32_t places_ = 0;
   std::map<std::tuple<Rule, uint32_t, uint32_t>, size_t> index_;
   std::vector<Finding> findings_;
+  std::set<std::pair<Rule, uint32_t>> effects_;
   Costs costs_;
   std::vector<uint8_t> traced_;  // by pc: its site is in the trace
   uint64_t dropped_ = 0;         // findings beyond kMostFindings

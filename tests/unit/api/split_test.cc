@@ -6,9 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "api/tune_facts.h"
+#include "backend/backend.h"
 #include "ir/passes/defer_unlikely.h"
 #include "ir/text.h"
 #include "ir/warp_check/rate.h"
@@ -327,6 +332,84 @@ TEST_F(SplitTest, EachSliceOfTheRowsIsCombinedByItsRole) {
   EXPECT_EQ(roles.size(), 2u) << RenderAll(diags, loaded_.sources);
 }
 
+// How often CTAs of a cluster say that they are there, wait for the others, and do both at once.
+struct Meetings {
+  int arrivals = 0, waits = 0, both = 0;
+  auto operator<=>(const Meetings&) const = default;
+};
+
+Meetings MeetingsIn(const ir::Function& warps, const SourceMap& sources) {
+  DiagSink diags;
+  Meetings m;
+  const Result<ir::Target> target = ir::LoadBuiltinTarget("h200", diags);
+  if (!target.ok()) return m;
+  const auto image = backend::Compile(warps, sources, backend::BackendOptions(*target), diags);
+  EXPECT_TRUE(image.ok()) << RenderAll(diags, sources);
+  if (!image.ok()) return m;
+  std::istringstream lines(image->ptx);
+  for (std::string line; std::getline(lines, line);) {
+    const bool arrives = line.find("barrier.cluster.arrive") != line.npos;
+    const bool waits = line.find("barrier.cluster.wait") != line.npos;
+    m.both += arrives && waits;
+    m.arrivals += arrives && !waits;
+    m.waits += waits && !arrives;
+  }
+  return m;
+}
+
+// CTAs that only put tiles together go to work at once, and each role waits for the others right
+// before its first exchange. In a branch it might not come there, in a loop it comes twice: there
+// all meet first.
+TEST_F(SplitTest, CtasMeetBeforeTheirFirstExchange) {
+  Load("std/matmul.tile", "gemm");
+  PipelineOptions options;
+  options.schedule = "solve:split=2";
+  DiagSink diags;
+  const auto warps = Lowered(Gemm(128, 128, 4096), options, diags);
+  ASSERT_TRUE(warps);
+  ASSERT_EQ(warps->launch.cluster, 2);
+  std::set<ir::OpId> roles;
+  for (ir::OpId id : ir::OpsInOrder(*warps))
+    if (warps->ops[id].kind == ir::OpKind::kWarpClusterReduce)
+      roles.insert(warps->blocks[warps->ops[id].block].parent);
+  ASSERT_FALSE(roles.empty());
+  const int many = static_cast<int>(roles.size());
+  EXPECT_EQ(MeetingsIn(*warps, loaded_.sources), (Meetings{1, many + 1, 1}));
+  for (const ir::OpKind around : {ir::OpKind::kIf, ir::OpKind::kFor}) {
+    ir::Function inside = *warps;
+    const ir::OpId role = *roles.begin();
+    const ir::BlockId outer = inside.ops[role].block;
+    const auto place = [&] {
+      std::vector<ir::OpId>& ops = inside.blocks[outer].ops;
+      return std::find(ops.begin(), ops.end(), role) - ops.begin();
+    };
+    const size_t before = inside.blocks[outer].ops.size();
+    ir::Builder b(inside, outer);
+    const ir::ValueId zero = b.Int(0), two = b.Int(2);
+    const bool loop = around == ir::OpKind::kFor;
+    const ir::ValueId some = loop ? two : b.Cmp("lt", zero, two);
+    const ir::OpId op =
+        loop ? b.Add(around, {zero, two}, {}, {{"step", int64_t{1}}}) : b.Add(around, {some}, {});
+    for (int arm = 0; arm < (loop ? 1 : 2); ++arm) {
+      const ir::BlockId region = inside.AddBlock(op);
+      inside.ops[op].regions.push_back(region);
+      if (loop) inside.AddArg(region, ir::Type::Scalar(ir::DType::kI64), "turn");
+      if (arm == 0) {
+        inside.ops[role].block = region;
+        inside.blocks[region].ops.push_back(role);
+      }
+      ir::Builder(inside, region).Yield({});
+    }
+    std::vector<ir::OpId>& ops = inside.blocks[outer].ops;
+    const std::vector<ir::OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(before), ops.end());
+    ops.resize(before);
+    const auto at = place();
+    ops.erase(ops.begin() + at);
+    ops.insert(ops.begin() + at, made.begin(), made.end());
+    EXPECT_EQ(MeetingsIn(inside, loaded_.sources), (Meetings{0, 0, 2}));
+  }
+}
+
 // Where it cannot be, the kernel is lowered as ever, and a note says why.
 TEST_F(SplitTest, AnObstacleIsANote) {
   Load("std/softmax.tile", "softmax");
@@ -339,6 +422,25 @@ TEST_F(SplitTest, AnObstacleIsANote) {
   EXPECT_EQ(warps->launch.cluster, 1);
   ASSERT_FALSE(diags.all().empty());
   EXPECT_STREQ(diags.all().back().def->code, "R603");
+}
+
+// Rows whose turns CTAs would share, on machines whose CTAs come alone: one CTA, which is said.
+TEST_F(SplitTest, WithoutClustersRowsAreNotShared) {
+  Load("std/softmax.tile", "softmax");
+  const Call call = Of({{"R", int64_t{2}}, {"C", int64_t{50000}}});
+  for (const char* target : {"rtx5090", "a100"})
+    for (const char* schedule : {"solve:split=4", "sequential:split=4"}) {
+      PipelineOptions options;
+      options.target = target;
+      options.schedule = schedule;
+      DiagSink diags;
+      const auto warps = Lowered(call, options, diags);
+      ASSERT_TRUE(warps);
+      EXPECT_EQ(warps->launch.cluster, 1) << target << " " << schedule;
+      EXPECT_NE(RenderAll(diags, loaded_.sources).find("the target has no clusters"),
+                std::string::npos);
+      diags.Clear();
+    }
 }
 
 }  // namespace

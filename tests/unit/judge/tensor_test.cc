@@ -205,6 +205,12 @@ const Case kCases[] = {
                           "-@%l0 mbarrier.inval.shared::cta.b64 [bar];\n!" COMMIT WAIT FREE("32"),
      128},
     {"T15", "a wait for nothing", ALLOC("32") OPERANDS PRODUCT "+" LD "!" WAIT_LD FREE("32"), 128},
+    // One of two CTAs multiplies (the other's loop had no turn): the commit has an effect.
+    {"T15", "a commit of nothing in every CTA",
+     ALLOC("32") OPERANDS " setp.eq.and.u32 %p, %cta, 0, %l0;\n"
+                          "+@%p tcgen05.mma.cta_group::1.kind::f16 [%r20], %d1, %d1, %r21, 0;\n"
+                          "!" COMMIT WAIT AFTER FREE("32"),
+     128, 2},
 };
 
 TEST(Tensor, EveryRuleHasAWrongAndARightProgram) {

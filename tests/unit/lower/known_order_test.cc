@@ -123,6 +123,52 @@ TEST(KnownOrder, ABoundThatIsOneShortSaysNothing) {
   ExpectSame(before, after);
 }
 
+// Sums of 64 bits that are loaded, or a caller's, may wrap: `x + 2^40 > x` says nothing. (A dim's
+// does not, and what is at most a dim lies below it.)
+TEST(KnownOrder, SumsThatMayWrapSayNothing) {
+  constexpr const char* kWraps = R"(func @wraps tile {
+  param tensor %X: tensor<i64, 1> in [N] align=16 stride_align=16 contiguous=1 last_align=1
+  param tensor %A: tensor<f32, 2> in [64, 128] align=16 stride_align=16 contiguous=1 last_align=4
+  param tensor %O: tensor<f32, 3> out [N, 64, 128] align=16 stride_align=16 contiguous=1
+  param dim %N: i64
+  param scalar %s: i64
+  body {
+    %0 = constant {value = 0} : i64
+    %64 = constant {value = 64} : i64
+    %128 = constant {value = 128} : i64
+    parallel %0, %N {steps = [1]} do (%n: i64) {
+      %x = load %X, %n {modes = "s", sizes = [1]} : i64
+      %low = min %x, %N : i64
+      %more = constant {value = 1099511627776} : i64
+      %sum = add %x, %more : i64
+      %less = cmp %x, %sum {pred = "lt"} : bool
+      %sees = broadcast %less {axes = []} : bool[64, 128]
+      %a = load %A, %0, %0 {modes = "rr", sizes = [64, 128]} : f32[64, 128]
+      %none = constant {value = -7} : f32[64, 128]
+      %y = select %sees, %a, %none : f32[64, 128]
+      store %O, %y, %n, %0, %64, %0, %128 {modes = "srr", sizes = [1, 64, 128]}
+      yield
+    }
+  }
+}
+)";
+  const Function before = Parsed(kWraps);
+  Changed(GuardMasks, before, 0);
+  Changed(GuardMasks, Parsed(With(kWraps, "add %x, %more", "add %s, %more")), 0);
+  Changed(
+      GuardMasks,
+      Parsed(With(With(kWraps, "add %x, %more", "add %n, %more"), "cmp %x, %sum", "cmp %n, %sum")),
+      1);
+  Changed(GuardMasks,
+          Parsed(With(With(kWraps, "add %x, %more", "add %low, %more"), "cmp %x, %sum",
+                      "cmp %low, %sum")),
+          1);
+  Changed(GuardMasks,
+          Parsed(With(With(kWraps, "add %x, %more", "sub %low, %more"), "cmp %x, %sum",
+                      "cmp %sum, %low")),
+          0);
+}
+
 TEST(KnownOrder, LoopsWithoutASecondTurn) {
   const Function fn = Parsed(kPart);
   KnownOrder order(fn);

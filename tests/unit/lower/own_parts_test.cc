@@ -182,6 +182,36 @@ TEST(OwnParts, SumsLargestAndSmallestStartOnce) {
   EXPECT_EQ(results(Parsed(kSumsOfRows)), results(OwnKept(kSumsOfRows, 1)));
 }
 
+// Where they start is a number that the caller gives, and what they come to are scalars: a row is
+// an instance's own.
+TEST(OwnParts, ScalarsStartFromWhatIsGiven) {
+  std::string text = kSumsOfRows;
+  const auto put = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  put("i32[1, 1024]", "i32[1024]");
+  put("i32[1, 1]", "i32");
+  put("i32[1]", "i32");
+  put("modes = \"rr\", sizes = [1, 1024]} : i32[1024]",
+      "modes = \"sr\", sizes = [1, 1024]} : i32[1024]");
+  put("%y, %r, %re, %cb, %ce {modes = \"rr\"", "%y, %r, %cb, %ce {modes = \"sr\"");
+  put("axis = 1} : i32", "axis = 0} : i32");
+  put("      %three = constant {value = 3} : i32\n", "");
+  put("  param dim %R: i64\n", "  param dim %R: i64\n  param scalar %three: i32\n");
+  put("%ss = reshape %shl : i32", "%ss = neg %shl : i32");
+  put("broadcast %ss {axes = [0, 1]}", "broadcast %ss {axes = []}");
+  const auto results = [](const Function& fn) {
+    InterpretInputs in;
+    in.tensors["X"] = Numbers(DType::kI32, {5, 2500}, 4);
+    in.tensors["Y"] = TensorValue::Zeros(DType::kI32, {5, 2500});
+    in.dims = {{"R", 5}, {"three", 3}};
+    return Interpreted(fn, std::move(in), "Y");
+  };
+  EXPECT_EQ(results(Parsed(text)), results(OwnKept(text, 1)));
+}
+
 TEST(OwnParts, NoWarpWaitsForAnotherInTheLoop) {
   for (const auto& [text, meetings] : {std::pair(kSoftmaxOfPieces, 2), {kSumsOfRows, 3}})
     for (bool own : {false, true}) {

@@ -15,6 +15,7 @@
 #include "ir/row_classes.h"
 #include "scheduler/bounds.h"
 #include "scheduler/contract.h"
+#include "scheduler/program.h"
 #include "scheduler/scheduler.h"
 #include "tests/unit/frontend/helper.h"
 #include "tests/unit/h200.h"
@@ -380,6 +381,21 @@ TEST(Extract, SlicesThatDoNotFitAreDiagnosed) {
   DiagSink diags;
   EXPECT_FALSE(ExtractLoop(fn, InnermostLoops(fn)[0], Machine("h200"), 3, diags).ok());
   EXPECT_EQ(std::string(diags.all()[0].def->code), "S306");
+}
+
+// Of an op whose issue is more than its latency warpgroups share the issue, and no more than that.
+TEST(Extract, WarpgroupsShareNoMoreThanThereIs) {
+  Graph g;
+  g.ops.resize(2);
+  g.ops[0].issue = 1600, g.ops[0].latency = 120;
+  g.ops[1].issue = 100, g.ops[1].latency = 300;
+  g.edges.resize(1);
+  g.edges[0].to = 1, g.edges[0].delay = 120;
+  ShapeForLowering(g, 2);
+  EXPECT_EQ(g.ops[0].issue, 800);
+  EXPECT_EQ(g.ops[0].latency, 0);
+  EXPECT_EQ(g.ops[1].latency, 250);
+  EXPECT_EQ(g.edges[0].delay, 0);
 }
 
 }  // namespace
