@@ -96,14 +96,31 @@ TEST(WalkBack, NoMoreMeetingsThanBefore) {
   EXPECT_EQ(Count(*warps, OpKind::kCtaSync), 0);
 }
 
-TEST(WalkBack, RowsThatSlideStay) {
+// Rows at odd places, and what a loop loads beside the row: as many vectors that all rows share.
+std::string Sliding(int64_t vectors) {
   std::string text = TwoWalks();
   for (const auto& [from, to] : {std::pair("2504", "2501"),
                                  {"stride_align=16", "stride_align=2"},
                                  {"last_align=8", "last_align=1"}})
     text = With(text, from, to);
-  ASSERT_TRUE(SlideOf(Parsed(text)).has_value());
-  WalkedBack(text, 0);
+  for (int64_t v = 0; v < vectors; ++v) {
+    const std::string n = std::to_string(v);
+    text = With(text, "  param dim %R: i64",
+                "  param tensor %G" + n +
+                    ": tensor<f32, 1> in [2501] align=16 stride_align=16 contiguous=1 "
+                    "last_align=1\n  param dim %R: i64");
+    text = With(text, "        %y = sub %x3,",
+                "        %g" + n + " = load %G" + n +
+                    ", %at {modes = \"r\", sizes = [1024]} : f32[1024]\n        %y = sub %x3,");
+  }
+  return text;
+}
+
+TEST(WalkBack, RowsThatSlideOnlyWithTwoVectors) {
+  for (const int64_t vectors : {0, 1, 2}) {
+    ASSERT_TRUE(SlideOf(Parsed(Sliding(vectors))).has_value());
+    EXPECT_EQ(Directions(WalkedBack(Sliding(vectors), vectors == 2)), vectors == 2 ? "><" : ">>");
+  }
 }
 
 TEST(WalkBack, WhoseOrderCouldBeToldStays) {
