@@ -163,7 +163,7 @@ void Estimate::Move() {
   const double awake = shape_.in_order ? std::min(1.0, rest_ * beside) : rest_;  // of the SMs
   fewer_ = rest_ / (1 - model_.fewer_share * (1 - awake));  // of a round of all SMs
   const double bytes = work_.least_bytes + (shape_.written - 1) * work_.stored_bytes;
-  const double far = FarBytes(work_, target_, sms_ * time_.per_sm);
+  const double far = FarBytes(fn_, work_, target_, sms_ * time_.per_sm);
   moved_ = ms_of_byte * (rows_ ? far : bytes);
   const double near = rows_ ? ms_of_byte * NearBytes(fn_, model_, work_, far) : 0;
   asked_ = std::max(near, moved_ + (rows_ ? 0 : ms_of_byte * model_.asked_share * again));

@@ -46,6 +46,7 @@ class OutsideLoops {
   bool waiting_ = false;      // for loads, in the order of the program
   int64_t cluster_ = 1;
   bool in_turn_ = false;  // of a loop
+  double waits_ = 0;      // of a turn, for loads and one another
 };
 
 }  // namespace tilec::scheduler

@@ -13,8 +13,9 @@
 namespace tilec::scheduler {
 
 // What comes from memory, or goes there: what `together` CTAs have read is in the L2 still, if it
-// holds that.
-double FarBytes(const ir::WorkCount& work, const ir::Target& target, int64_t together);
+// holds that; and as much of it as it holds, if they walk back.
+double FarBytes(const ir::Function& fn, const ir::WorkCount& work, const ir::Target& target,
+                int64_t together);
 
 // Bytes of memory that take as long as what passes an SM's first cache where threads bring rows,
 // weights of each row as well; 0: an engine does. `far`: of them come from memory or go there.

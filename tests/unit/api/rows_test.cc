@@ -170,12 +170,12 @@ TEST_F(RowsTest, TheFastestIsNearTheFirst) {
       "times within %.0f %%, nine of ten within %.0f %%\n",
       measured.size(), 100 * sum / sizes, 100 * by_bounds / sizes, 100 * worst, off.size(),
       100 * of(0.5), 100 * of(0.9));
-  ASSERT_GE(measured.size(), 69u);
-  EXPECT_LE(sum / sizes, 0.065);
-  EXPECT_LE(by_bounds / sizes, 0.09);
-  EXPECT_LE(worst, 0.9);  // layernorm 4992x52776 in two; what is chosen wants a margin
-  EXPECT_LE(of(0.5), 0.22);
-  EXPECT_LE(of(0.9), 0.67);
+  ASSERT_GE(measured.size(), 110u);
+  EXPECT_LE(sum / sizes, 0.035);
+  EXPECT_LE(by_bounds / sizes, 0.045);
+  EXPECT_LE(worst, 0.3);
+  EXPECT_LE(of(0.5), 0.18);
+  EXPECT_LE(of(0.9), 0.6);
 }
 
 // What is chosen in the end: forms that were not measured count as nothing lost.
@@ -201,9 +201,9 @@ TEST_F(RowsTest, TheChoiceIsNearTheFastest) {
   }
   std::printf("%d sizes: %.1f %% lost on average, %.1f at the worst\n", sizes, 100 * sum / sizes,
               100 * worst);
-  ASSERT_GE(sizes, 60);
-  EXPECT_LE(sum / sizes, 0.05);
-  EXPECT_LE(worst, 0.32);
+  ASSERT_GE(sizes, 95);
+  EXPECT_LE(sum / sizes, 0.025);
+  EXPECT_LE(worst, 0.32);  // softmax 409x184112: bounds know nothing of eight CTAs side by side
 }
 
 // Rows of 16 bits at odd places that are one tile have half as many threads as their elements ask
@@ -237,6 +237,26 @@ TEST_F(RowsTest, WhatIsReadForTheLastTimePassesBy) {
   EXPECT_EQ(passing({"rmsnorm", 4096, 8192}), std::pair(0, 0));
 }
 
+// Of the forms that columns choose: long rows of layernorm are read twice; whole rows in long tiles
+// are read again, not kept (65.7 us, kept 81.0); softmax of bf16 has few turns, or full ones.
+TEST_F(RowsTest, LoopsByColumns) {
+  const auto loops = [&](const Size& size) {
+    std::vector<int64_t> steps;
+    const ir::Function warps = WarpsOf(size);
+    for (ir::OpId id : ir::OpsInOrder(warps))
+      if (warps.ops[id].kind == ir::OpKind::kFor) steps.push_back(warps.ops[id].i("step"));
+    return steps;
+  };
+  using Steps = std::vector<int64_t>;
+  EXPECT_EQ(loops({"layernorm", 2761, 66455}), Steps(2, 8192));
+  EXPECT_EQ(loops({"layernorm", 1000, 49152}), Steps(3, 16384));
+  EXPECT_EQ(loops({"layernorm", 707, 45951}), Steps());  // kept by threads: 68.5, read again 115
+  EXPECT_EQ(loops({"rmsnorm", 3301, 35960}), Steps(2, 16384));       // 131, kept 143
+  EXPECT_EQ(loops({"softmax_bf16", 1000, 49032}), Steps(2, 16384));  // 56.0, kept 87.9
+  EXPECT_EQ(loops({"softmax_bf16", 4822, 26545}), Steps(2, 16384));  // 174, in 12288 196
+  EXPECT_EQ(loops({"softmax_bf16", 3830, 51933}), Steps(2, 12288));
+}
+
 // What a CTA of a cluster reduces in its loops is its own, what is kept in shared memory leaves
 // registers for more CTAs, and clusters of rows begin sooner than those of products.
 TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
@@ -257,9 +277,16 @@ TEST_F(RowsTest, RowsThatOneCtaHadAreShared) {
   EXPECT_EQ(Chosen({"softmax_bf16", 10493, 21341}), Form(1, 1));  // 345, (16, 1) 571, (8, 8) 423
   EXPECT_EQ(Chosen({"rmsnorm", 194, 61067}).first, 1);            // 28.5, (16, 2) 36.3
   // Rows of which two CTAs read again what the L2 still has, though there are rows for all SMs.
-  EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 2));  // 626, alone 805
-  EXPECT_EQ(Chosen({"rmsnorm", 1057, 109869}), Form(1, 2));    // 202, alone 242
-  EXPECT_EQ(Chosen({"rmsnorm", 7532, 55337}), Form(1, 1));     // 654, in two 750
+  EXPECT_GT(Chosen({"layernorm", 807, 192277}).second, 1);   // 400 in two, alone 432
+  EXPECT_EQ(Chosen({"rmsnorm", 1057, 109869}), Form(1, 2));  // 202, alone 242
+  EXPECT_EQ(Chosen({"rmsnorm", 7532, 55337}), Form(1, 1));   // 654, in two 750
+  // In two walks, back on the second, one CTA is as fast as two, or faster.
+  EXPECT_EQ(Chosen({"layernorm", 2010, 128607}), Form(1, 1));  // 600, in two 601
+  EXPECT_EQ(Chosen({"layernorm", 1297, 120743}), Form(1, 1));  // 364, 423
+  EXPECT_EQ(Chosen({"layernorm", 692, 84712}), Form(1, 1));    // 94.5; in three walks 110, 144
+  // Nobody waits in a turn of softmax.
+  EXPECT_EQ(Chosen({"softmax_bf16", 313, 24309}), Form(1, 1));  // 14.7, (8, 8) 16.4
+  EXPECT_EQ(Chosen({"softmax", 200, 60001}), Form(1, 2));       // 36.6, alone 39.7
   // Eighths by four CTAs, of which each has two; sixteenths 29.3, as one tile 17.5 (512 threads).
   EXPECT_EQ(Chosen({"layernorm", 140, 28733}), Form(8, 4));  // 14.1
 }

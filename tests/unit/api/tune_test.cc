@@ -307,8 +307,8 @@ TEST_F(TuneTest, AttentionOfFewTilesOrTurns) {
   }
 }
 
-// 134 million elements: the default reads a row twice (10 bytes an element, and writes 4); tiles
-// whose rows are kept move 9 bytes.
+// 134 million elements: the default reads a row twice (10 bytes an element, and writes 4), from its
+// end the second time, and a twelfth of that from the L2; tiles whose rows are kept move 9 bytes.
 TEST_F(TuneTest, RowsThatAreReadAgainGetTilesThatKeepThem) {
   Load(std::string(TILEC_SOURCE_DIR) + "/tests/exec/masked_softmax.tile", "masked_softmax");
   const TuneChoice choice = Choose(Of({{"R", int64_t{16384}}, {"C", int64_t{8192}}}));
@@ -316,7 +316,7 @@ TEST_F(TuneTest, RowsThatAreReadAgainGetTilesThatKeepThem) {
   ASSERT_NE(standard, nullptr);
   ASSERT_EQ(choice.values.count("BC"), 1u);
   const double gb = 16384.0 * 8192 * 1e-9, rate = 0.9 * 4800 * 1e-3;  // of which copies reach 0.9
-  EXPECT_NEAR(standard->time.memory_ms, 14 * gb / rate, 0.02 * 14 * gb / rate);
+  EXPECT_NEAR(standard->time.memory_ms, 13.6 * gb / rate, 0.02 * 14 * gb / rate);
   EXPECT_NEAR(choice.lowered.front().time.memory_ms, 9 * gb / rate, 0.02 * 9 * gb / rate);
   EXPECT_GE(choice.lowered.front().time.per_sm, 4);
 }

@@ -9,10 +9,22 @@
 namespace tilec::ir {
 namespace {
 
+// The sum %sN of a tile's columns from `at` on that are there.
+std::string MaskedSum(const std::string& n, const std::string& at, const std::string& tile) {
+  const std::string text = R"(        %cN = iota AT : i32[128]
+        %cbN = broadcast %cN {axes = [1]} : i32[64, 128]
+        %seenN = cmp %cbN, %ends {pred = "lt"} : bool[64, 128]
+        %yN = select %seenN, TILE, %minus : f32[64, 128]
+        %sN = reduce %yN {kind = "sum", axis = 1} : f32[64]
+)";
+  return With(With(With(text, "N", n), "AT", at), "TILE", tile);
+}
+
 // A row's part of L columns, in tiles of 128: the first one masked in front of a loop, the others a
 // turn late, the last one behind it; or, where there is one, in a loop of its own. `part` bounds
 // it.
-constexpr const char* kPart = R"(func @part tile {
+std::string Part() {
+  return R"(func @part tile {
   param tensor %X: tensor<f32, 2> in [M, L] align=16 stride_align=16 contiguous=1 last_align=1
   param tensor %O: tensor<f32, 1> out [M] align=16 stride_align=16 contiguous=1 last_align=1
   param dim %M: i64
@@ -32,43 +44,27 @@ constexpr const char* kPart = R"(func @part tile {
       %none = constant {value = 0} : f32[64]
       %sum = if %two : f32[64] do {
         %x = load %X, %m, %0 {modes = "rr", sizes = [64, 128]} : f32[64, 128]
-        %c = iota %0 : i32[128]
-        %cb = broadcast %c {axes = [1]} : i32[64, 128]
-        %seen = cmp %cb, %ends {pred = "lt"} : bool[64, 128]
-        %y = select %seen, %x, %minus : f32[64, 128]
-        %s = reduce %y {kind = "sum", axis = 1} : f32[64]
-        %late = load %X, %m, %128 {modes = "rr", sizes = [64, 128]} : f32[64, 128]
-        %all, %left = for %256, %hi, %s, %late {step = 128} : f32[64], f32[64, 128]
+)" + MaskedSum("0", "%0", "%x") +
+         R"(        %late = load %X, %m, %128 {modes = "rr", sizes = [64, 128]} : f32[64, 128]
+        %all, %left = for %256, %hi, %s0, %late {step = 128} : f32[64], f32[64, 128]
             do (%k: i64, %t: f32[64], %u: f32[64, 128]) {
           %next = load %X, %m, %k {modes = "rr", sizes = [64, 128]} : f32[64, 128]
           %before = sub %k, %128 : i64
-          %c1 = iota %before : i32[128]
-          %cb1 = broadcast %c1 {axes = [1]} : i32[64, 128]
-          %seen1 = cmp %cb1, %ends {pred = "lt"} : bool[64, 128]
-          %y1 = select %seen1, %u, %minus : f32[64, 128]
-          %s1 = reduce %y1 {kind = "sum", axis = 1} : f32[64]
-          %t1 = add %t, %s1 : f32[64]
+)" + MaskedSum("1", "%before", "%u") +
+         R"(          %t1 = add %t, %s1 : f32[64]
           yield %t1, %next
         }
         %less = sub %hi, %1 : i64
         %turns = div %less, %128 : i64
         %last = mul %turns, %128 : i64
-        %c2 = iota %last : i32[128]
-        %cb2 = broadcast %c2 {axes = [1]} : i32[64, 128]
-        %seen2 = cmp %cb2, %ends {pred = "lt"} : bool[64, 128]
-        %y2 = select %seen2, %left, %minus : f32[64, 128]
-        %s2 = reduce %y2 {kind = "sum", axis = 1} : f32[64]
-        %t2 = add %all, %s2 : f32[64]
+)" + MaskedSum("2", "%last", "%left") +
+         R"(        %t2 = add %all, %s2 : f32[64]
         yield %t2
       } do {
         %one = for %0, %hi, %none {step = 128} : f32[64] do (%ek: i64, %et: f32[64]) {
           %ex = load %X, %m, %ek {modes = "rr", sizes = [64, 128]} : f32[64, 128]
-          %ec = iota %ek : i32[128]
-          %ecb = broadcast %ec {axes = [1]} : i32[64, 128]
-          %eseen = cmp %ecb, %ends {pred = "lt"} : bool[64, 128]
-          %ey = select %eseen, %ex, %minus : f32[64, 128]
-          %es = reduce %ey {kind = "sum", axis = 1} : f32[64]
-          %et1 = add %et, %es : f32[64]
+)" + MaskedSum("3", "%ek", "%ex") +
+         R"(          %et1 = add %et, %s3 : f32[64]
           yield %et1
         }
         yield %one
@@ -79,6 +75,7 @@ constexpr const char* kPart = R"(func @part tile {
   }
 }
 )";
+}
 
 std::vector<double> Run(const Function& fn, int64_t l, int64_t part) {
   InterpretInputs in;
@@ -95,7 +92,7 @@ void ExpectSame(const Function& a, const Function& b) {
 }
 
 TEST(KnownOrder, MasksThatDoNothingAreTakenOut) {
-  const Function before = Parsed(kPart);
+  const Function before = Parsed(Part());
   EXPECT_EQ(Count(before, OpKind::kSelect), 4);
   const Function after = Changed(GuardMasks, before, 2);
   // Behind the loop, and in the loop of one turn, which has no second version.
@@ -106,7 +103,7 @@ TEST(KnownOrder, MasksThatDoNothingAreTakenOut) {
 
 // Without the bound L each of them may see columns beyond it.
 TEST(KnownOrder, MasksThatMayDoSomethingStay) {
-  const Function before = Parsed(With(kPart, "%hi = min %L, %part", "%hi = max %L, %part"));
+  const Function before = Parsed(With(Part(), "%hi = min %L, %part", "%hi = max %L, %part"));
   const Function after = Changed(GuardMasks, before, 1);  // two versions of the loop's turn
   EXPECT_EQ(Count(after, OpKind::kSelect), 4);
   EXPECT_EQ(Count(after, OpKind::kIf), 2);
@@ -115,7 +112,7 @@ TEST(KnownOrder, MasksThatMayDoSomethingStay) {
 
 // One column less than the first tile has is known to be there.
 TEST(KnownOrder, ABoundThatIsOneShortSaysNothing) {
-  const Function before = Parsed(With(kPart, "%two = cmp %128, %hi {pred = \"lt\"}",
+  const Function before = Parsed(With(Part(), "%two = cmp %128, %hi {pred = \"lt\"}",
                                       "%some = constant {value = 126} : i64\n"
                                       "      %two = cmp %some, %hi {pred = \"lt\"}"));
   const Function after = Changed(GuardMasks, before, 1);
@@ -170,7 +167,7 @@ TEST(KnownOrder, SumsThatMayWrapSayNothing) {
 }
 
 TEST(KnownOrder, LoopsWithoutASecondTurn) {
-  const Function fn = Parsed(kPart);
+  const Function fn = Parsed(Part());
   KnownOrder order(fn);
   std::vector<bool> once;
   for (OpId id : OpsInOrder(fn))

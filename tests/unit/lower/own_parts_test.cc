@@ -10,22 +10,15 @@
 #include "ir/lower/sequential.h"
 #include "ir/lower/slides.h"
 #include "ir/passes/passes.h"
-#include "tests/unit/lower/helper.h"
+#include "tests/unit/lower/row_nest.h"
 
 namespace tilec::ir {
 namespace {
 
 // Softmax of rows of 5001: in pieces of 2048, 8 elements of 128 threads twice.
-const char* const kSoftmaxOfPieces = R"(func @softmax tile {
-  param tensor %X: tensor<bf16, 2> in [R, 5001] align=16 stride_align=2 contiguous=1 last_align=1
-  param tensor %Y: tensor<bf16, 2> out [R, 5001] align=16 stride_align=2 contiguous=1 last_align=1
-  param dim %R: i64
-  body {
-    %0 = constant {value = 0} : i64
-    parallel %0, %R {steps = [1]} do (%r: i64) {
-      %low = constant {value = -inf} : f32[1]
+std::string SoftmaxOfPieces() {
+  const std::string loops = R"(      %low = constant {value = -inf} : f32[1]
       %none = constant {value = 0.0} : f32[1]
-      %C = constant {value = 5001} : i64
       %inf = constant {value = -inf} : bf16
       %l, %m = for %0, %C, %none, %low {step = 2048} : f32[1], f32[1]
           do (%c: i64, %lc: f32[1], %mc: f32[1]) {
@@ -44,8 +37,8 @@ const char* const kSoftmaxOfPieces = R"(func @softmax tile {
         %ln = add %ls, %s : f32[1]
         yield %ln, %mn
       }
-      for %0, %C {step = 2048} do (%cb: i64) {
-        %x0 = load %X, %r, %cb, %inf {modes = "rr", sizes = [1, 2048], has_fill = 1} : bf16[1, 2048]
+      for %0, %C {step = 2048} do (%at: i64) {
+        %x0 = load %X, %r, %at, %inf {modes = "rr", sizes = [1, 2048], has_fill = 1} : bf16[1, 2048]
         %xbb = cast %x0 : f32[1, 2048]
         %mmb = reshape %m : f32[1, 1]
         %mab = broadcast %mmb {axes = [0, 1]} : f32[1, 2048]
@@ -55,31 +48,13 @@ const char* const kSoftmaxOfPieces = R"(func @softmax tile {
         %la = broadcast %ll {axes = [0, 1]} : f32[1, 2048]
         %y = div %eb, %la : f32[1, 2048]
         %yb = cast %y : bf16[1, 2048]
-        %one = constant {value = 1} : i64
-        %r1 = add %r, %one : i64
-        %re = min %r1, %R : i64
-        %step = constant {value = 2048} : i64
-        %c1 = add %cb, %step : i64
-        %ce = min %c1, %C : i64
-        store %Y, %yb, %r, %re, %cb, %ce {modes = "rr", sizes = [1, 2048]}
-        yield
-      }
-      yield
-    }
-  }
-}
 )";
+  return RowNest({"bf16", "5001", 2, 1}, loops + StoredPiece("%yb", "2048"));
+}
 
 // The sum of a row from 3 on, its largest and its smallest; and each element less its sum.
-const char* const kSumsOfRows = R"(func @sums tile {
-  param tensor %X: tensor<i32, 2> in [R, 2500] align=16 stride_align=16 contiguous=1 last_align=4
-  param tensor %Y: tensor<i32, 2> out [R, 2500] align=16 stride_align=16 contiguous=1 last_align=4
-  param dim %R: i64
-  body {
-    %0 = constant {value = 0} : i64
-    parallel %0, %R {steps = [1]} do (%r: i64) {
-      %three = constant {value = 3} : i32[1]
-      %C = constant {value = 2500} : i64
+std::string SumsOfRows() {
+  const std::string loops = R"(      %three = constant {value = 3} : i32[1]
       %s, %h, %l = for %0, %C, %three, %three, %three {step = 1024} : i32[1], i32[1], i32[1]
           do (%c: i64, %a: i32[1], %g: i32[1], %k: i32[1]) {
         %x = load %X, %r, %c {modes = "rr", sizes = [1, 1024]} : i32[1, 1024]
@@ -94,25 +69,14 @@ const char* const kSumsOfRows = R"(func @sums tile {
       }
       %sh = add %s, %h : i32[1]
       %shl = sub %sh, %l : i32[1]
-      for %0, %C {step = 1024} do (%cb: i64) {
-        %xb = load %X, %r, %cb {modes = "rr", sizes = [1, 1024]} : i32[1, 1024]
+      for %0, %C {step = 1024} do (%at: i64) {
+        %xb = load %X, %r, %at {modes = "rr", sizes = [1, 1024]} : i32[1, 1024]
         %ss = reshape %shl : i32[1, 1]
         %sa = broadcast %ss {axes = [0, 1]} : i32[1, 1024]
         %y = sub %xb, %sa : i32[1, 1024]
-        %one = constant {value = 1} : i64
-        %r1 = add %r, %one : i64
-        %re = min %r1, %R : i64
-        %step = constant {value = 1024} : i64
-        %c1 = add %cb, %step : i64
-        %ce = min %c1, %C : i64
-        store %Y, %y, %r, %re, %cb, %ce {modes = "rr", sizes = [1, 1024]}
-        yield
-      }
-      yield
-    }
-  }
-}
 )";
+  return RowNest({"i32", "2500", 16, 4}, loops + StoredPiece("%y", "1024"));
+}
 
 constexpr int64_t kRowsOfAll = 6, kColumnsOfAll = 5001;
 
@@ -152,8 +116,8 @@ int MeetingsInLoops(const Function& warps) {
 }
 
 TEST(OwnParts, SumsRelativeToALargestValueOfEachThread) {
-  const std::vector<double> before = SoftmaxOf(Parsed(kSoftmaxOfPieces)),
-                            after = SoftmaxOf(OwnKept(kSoftmaxOfPieces, 1));
+  const std::vector<double> before = SoftmaxOf(Parsed(SoftmaxOfPieces())),
+                            after = SoftmaxOf(OwnKept(SoftmaxOfPieces(), 1));
   const TensorValue x = RowsOfAllKinds();
   for (size_t i = 0; i < before.size(); ++i) {
     // As it is written a row is lost whose first piece is −∞; no thread loses its part.
@@ -179,7 +143,7 @@ TEST(OwnParts, SumsLargestAndSmallestStartOnce) {
     in.dims = {{"R", 5}};
     return Interpreted(fn, std::move(in), "Y");
   };
-  EXPECT_EQ(results(Parsed(kSumsOfRows)), results(OwnKept(kSumsOfRows, 1)));
+  EXPECT_EQ(results(Parsed(SumsOfRows())), results(OwnKept(SumsOfRows(), 1)));
 }
 
 // Where they start is a number that the caller gives, and what they come to are scalars: a row is
@@ -213,7 +177,7 @@ TEST(OwnParts, ScalarsStartFromWhatIsGiven) {
 }
 
 TEST(OwnParts, NoWarpWaitsForAnotherInTheLoop) {
-  for (const auto& [text, meetings] : {std::pair(kSoftmaxOfPieces, 2), {kSumsOfRows, 3}})
+  for (const auto& [text, meetings] : {std::pair(SoftmaxOfPieces(), 2), {SumsOfRows(), 3}})
     for (bool own : {false, true}) {
       DiagSink diags;
       const Result<Function> warps =
@@ -225,10 +189,10 @@ TEST(OwnParts, NoWarpWaitsForAnotherInTheLoop) {
 }
 
 TEST(OwnParts, RowsSlideAsBefore) {
-  EXPECT_TRUE(SlideOf(Parsed(kSoftmaxOfPieces)).has_value());
-  EXPECT_TRUE(SlideOf(OwnKept(kSoftmaxOfPieces, 1)).has_value());
+  EXPECT_TRUE(SlideOf(Parsed(SoftmaxOfPieces())).has_value());
+  EXPECT_TRUE(SlideOf(OwnKept(SoftmaxOfPieces(), 1)).has_value());
   // A program's own view of a piece says which elements a thread has: it does not slide.
-  Function other = OwnKept(kSoftmaxOfPieces, 1);
+  Function other = OwnKept(SoftmaxOfPieces(), 1);
   for (OpId id : OpsInOrder(other))
     if (IsInAnyOrder(other.ops[id])) {
       std::vector<int64_t> strides = other.ops[id].ints("strides");
@@ -240,28 +204,30 @@ TEST(OwnParts, RowsSlideAsBefore) {
 
 TEST(OwnParts, WhatEverybodyNeedsStays) {
   // A sum of each piece's largest value.
-  OwnKept(With(kSumsOfRows, "%q = reduce %x {kind = \"sum\"", "%q = reduce %x {kind = \"max\""), 0);
+  OwnKept(With(SumsOfRows(), "%q = reduce %x {kind = \"sum\"", "%q = reduce %x {kind = \"max\""),
+          0);
   // The largest of each piece's sum.
-  OwnKept(With(kSumsOfRows, "%p = reduce %xx {kind = \"max\"", "%p = reduce %xx {kind = \"sum\""),
+  OwnKept(With(SumsOfRows(), "%p = reduce %xx {kind = \"max\"", "%p = reduce %xx {kind = \"sum\""),
           0);
   // What a piece comes to, beside what is carried.
-  OwnKept(With(kSumsOfRows, "%gn = max %g, %p : i32[1]",
+  OwnKept(With(SumsOfRows(), "%gn = max %g, %p : i32[1]",
                "%pq = add %p, %q : i32[1]\n"
                "        %gn = max %g, %pq : i32[1]"),
           0);
   // A term that is no part of a piece would be added by every thread.
-  OwnKept(With(kSumsOfRows, "%an = add %q, %a : i32[1]",
-               "%at = add %q, %three : i32[1]\n"
-               "        %an = add %at, %a : i32[1]"),
+  OwnKept(With(SumsOfRows(), "%an = add %q, %a : i32[1]",
+               "%aq = add %q, %three : i32[1]\n"
+               "        %an = add %aq, %a : i32[1]"),
           0);
-  OwnKept(With(kSoftmaxOfPieces, "%ln = add %ls, %s : f32[1]",
+  OwnKept(With(SoftmaxOfPieces(), "%ln = add %ls, %s : f32[1]",
                "%f1 = mul %s, %f : f32[1]\n"
                "        %ln = add %ls, %f1 : f32[1]"),
           0);
   // The first of two loops alone: its turns are CTAs' to share.
-  std::string one = kSumsOfRows;
-  one.erase(one.find("      for %0, %C {step = 1024} do"));
-  OwnKept(one + "      yield\n    }\n  }\n}\n", 0);
+  std::string one = SumsOfRows();
+  const size_t second = one.find("      for %0, %C {step = 1024} do");
+  one.erase(second, one.find("      }\n", second) + 8 - second);
+  OwnKept(one, 0);
 }
 
 }  // namespace

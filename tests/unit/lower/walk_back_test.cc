@@ -8,21 +8,13 @@
 #include "ir/lower/slides.h"
 #include "ir/lower/stored_over.h"
 #include "ir/passes/passes.h"
-#include "tests/unit/lower/helper.h"
+#include "tests/unit/lower/row_nest.h"
 
 namespace tilec::ir {
 namespace {
 
 // Each row of 2504 less its sum, and the sum of the squares of that.
-const char* const kThreeWalks = R"(func @walks tile {
-  param tensor %X: tensor<bf16, 2> in [R, 2504] align=16 stride_align=16 contiguous=1 last_align=8
-  param tensor %Y: tensor<bf16, 2> out [R, 2504] align=16 stride_align=16 contiguous=1 last_align=8
-  param dim %R: i64
-  body {
-    %0 = constant {value = 0} : i64
-    parallel %0, %R {steps = [1]} do (%r: i64) {
-      %none = constant {value = 0.0} : f32[1]
-      %C = constant {value = 2504} : i64
+const char* const kLoopsOfSums = R"(      %none = constant {value = 0.0} : f32[1]
       %s = for %0, %C, %none {step = 1024} : f32[1] do (%c: i64, %a: f32[1]) {
         %xb = load %X, %r, %c {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
         %x = cast %xb : f32[1, 1024]
@@ -39,27 +31,18 @@ const char* const kThreeWalks = R"(func @walks tile {
         yield %an2
       }
       %st = sub %s, %t : f32[1]
-      for %0, %C {step = 1024} do (%c3: i64) {
-        %xb3 = load %X, %r, %c3 {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
+      for %0, %C {step = 1024} do (%at: i64) {
+        %xb3 = load %X, %r, %at {modes = "rr", sizes = [1, 1024]} : bf16[1, 1024]
         %x3 = cast %xb3 : f32[1, 1024]
         %ss = reshape %st : f32[1, 1]
         %sa = broadcast %ss {axes = [0, 1]} : f32[1, 1024]
         %y = sub %x3, %sa : f32[1, 1024]
         %yb = cast %y : bf16[1, 1024]
-        %one = constant {value = 1} : i64
-        %r1 = add %r, %one : i64
-        %re = min %r1, %R : i64
-        %step = constant {value = 1024} : i64
-        %c1 = add %c3, %step : i64
-        %ce = min %c1, %C : i64
-        store %Y, %yb, %r, %re, %c3, %ce {modes = "rr", sizes = [1, 1024]}
-        yield
-      }
-      yield
-    }
-  }
-}
 )";
+
+std::string ThreeWalks() {
+  return RowNest({"bf16", "2504", 16, 8}, kLoopsOfSums + StoredPiece("%yb", "1024"));
+}
 
 std::vector<double> WalkResults(const Function& fn) {
   InterpretInputs in;
@@ -89,14 +72,14 @@ std::string Directions(const Function& fn) {
 }
 
 TEST(WalkBack, TheSecondLoopOfThree) {
-  const Function before = Parsed(kThreeWalks), after = WalkedBack(kThreeWalks, 1);
+  const Function before = Parsed(ThreeWalks()), after = WalkedBack(ThreeWalks(), 1);
   EXPECT_EQ(Directions(after), "><>");  // the third begins where the second ended
   EXPECT_EQ(WalkResults(before), WalkResults(after));
 }
 
 // A program of the first and the last loop.
 std::string TwoWalks() {
-  std::string text = kThreeWalks;
+  std::string text = ThreeWalks();
   const size_t from = text.find("      %t = for"), to = text.find("      %st = sub");
   text.erase(from, to - from);
   return With(text, "sub %s, %t", "sub %s, %none");
@@ -113,14 +96,31 @@ TEST(WalkBack, NoMoreMeetingsThanBefore) {
   EXPECT_EQ(Count(*warps, OpKind::kCtaSync), 0);
 }
 
-TEST(WalkBack, RowsThatSlideStay) {
+// Rows at odd places, and what a loop loads beside the row: as many vectors that all rows share.
+std::string Sliding(int64_t vectors) {
   std::string text = TwoWalks();
   for (const auto& [from, to] : {std::pair("2504", "2501"),
                                  {"stride_align=16", "stride_align=2"},
                                  {"last_align=8", "last_align=1"}})
     text = With(text, from, to);
-  ASSERT_TRUE(SlideOf(Parsed(text)).has_value());
-  WalkedBack(text, 0);
+  for (int64_t v = 0; v < vectors; ++v) {
+    const std::string n = std::to_string(v);
+    text = With(text, "  param dim %R: i64",
+                "  param tensor %G" + n +
+                    ": tensor<f32, 1> in [2501] align=16 stride_align=16 contiguous=1 "
+                    "last_align=1\n  param dim %R: i64");
+    text = With(text, "        %y = sub %x3,",
+                "        %g" + n + " = load %G" + n +
+                    ", %at {modes = \"r\", sizes = [1024]} : f32[1024]\n        %y = sub %x3,");
+  }
+  return text;
+}
+
+TEST(WalkBack, RowsThatSlideOnlyWithTwoVectors) {
+  for (const int64_t vectors : {0, 1, 2}) {
+    ASSERT_TRUE(SlideOf(Parsed(Sliding(vectors))).has_value());
+    EXPECT_EQ(Directions(WalkedBack(Sliding(vectors), vectors == 2)), vectors == 2 ? "><" : ">>");
+  }
 }
 
 TEST(WalkBack, WhoseOrderCouldBeToldStays) {
@@ -136,7 +136,7 @@ TEST(WalkBack, WhoseOrderCouldBeToldStays) {
                   "contiguous=1 last_align=1\n  param dim %R: i64"),
              0);
   // What a turn carries is neither added nor compared.
-  const std::string recurrence = With(kThreeWalks, "%an2 = add %a2, %q2",
+  const std::string recurrence = With(ThreeWalks(), "%an2 = add %a2, %q2",
                                       "%h = mul %a2, %q2 : f32[1]\n"
                                       "        %an2 = add %h, %q2");
   EXPECT_EQ(Directions(WalkedBack(recurrence, 1)), ">><");
