@@ -21,6 +21,7 @@ struct EmittedProgram {
   const Lowered& how;
   const ir::Target& target;  // as its CTAs find it
   bool shares_copies = false;
+  bool tried = false;  // an author has these tiles as defaults
 };
 
 // Periods of bounds become those of the program.

@@ -42,6 +42,9 @@ bool AwaitsCopies(const ir::Function& warps);
 // (ir/lower/filled.h), which this says before it is lowered. Never where products are not a
 // warpgroup's, or one warpgroup makes them, whose quota is not known.
 bool FillsRegisters(const ir::Function& fn, const ir::Target& target);
+// Would its loops of one warpgroup fill the registers if this iteration's products and the next
+// one's were there at a time, as the solver may order them?
+bool FillsAsSolved(const ir::Function& fn, const ir::Target& target);
 
 // Do its innermost loops do more than copy, multiply, and scale what was multiplied?
 bool DoesMore(const ir::Function& fn);

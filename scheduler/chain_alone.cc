@@ -35,10 +35,11 @@ double LoadCycles(const ir::Function& fn, const LoopReport& loop, const ir::Targ
   return per_second > 0 ? bytes * cycles / per_second : 0;
 }
 
-bool OfFewRows(const ir::Function& fn, const LoopReport& loop) {
+// Has each product so many rows at most?
+bool OfRows(int64_t most, const ir::Function& fn, const LoopReport& loop) {
   for (const OpOrigin& origin : loop.extraction.origins)
     for (ir::OpId id : origin.members())
-      if (fn.ops[id].kind == ir::OpKind::kDot && fn.type(fn.ops[id].results[0]).shape[0] > kFewRows)
+      if (fn.ops[id].kind == ir::OpKind::kDot && fn.type(fn.ops[id].results[0]).shape[0] > most)
         return false;
   return true;
 }
@@ -87,6 +88,17 @@ int64_t ChainOf(const Graph& graph) {
   return length;
 }
 
+bool TurnsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
+                  const ir::Target& target) {
+  if (cut.at_once || target.unit().completion != ir::Completion::kGroups) return false;
+  if (cut.schedule.slices > 1 || cut.schedule.warpgroups > 1) return false;
+  const Graph& graph = loop.extraction.graph;
+  const int tensor = graph.FindUnit("tensor");
+  const auto products = std::count_if(graph.ops.begin(), graph.ops.end(),
+                                      [&](const GraphOp& op) { return Multiplies(op, tensor); });
+  return products == kProducts && !OfRows(kWholeRows - 1, fn, loop);
+}
+
 bool StaysInOrder(const CutProgram& cut, const LoopReport& loop, const ir::Target& target) {
   if (cut.given || cut.at_once || cut.in_place || cut.in_flight.empty()) return false;
   if (cut.schedule.slices > 1 || cut.schedule.apart || cut.schedule.warpgroups > 1) return false;
@@ -95,7 +107,7 @@ bool StaysInOrder(const CutProgram& cut, const LoopReport& loop, const ir::Targe
   const auto products = std::count_if(graph.ops.begin(), graph.ops.end(),
                                       [&](const GraphOp& op) { return Multiplies(op, tensor); });
   if (tensor < 0 || products != kProducts || !Chained(graph, tensor)) return false;
-  if (!OfFewRows(cut.fn, loop)) return false;
+  if (!OfRows(kFewRows, cut.fn, loop)) return false;
   const double chain = double(ChainOf(graph) * target.model.chain_percent) / 100;
   return kCovered * chain <= LoadCycles(cut.fn, loop, target);
 }

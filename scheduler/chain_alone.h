@@ -35,4 +35,13 @@ int64_t ChainOf(const Graph& graph);
 // D 128: eight sizes 0.992 to 1.004 of the pipeline's speed).
 bool StaysInOrder(const CutProgram& cut, const LoopReport& loop, const ir::Target& target);
 
+// Does one warpgroup work on two iterations at a time, if the solver's order is kept? It makes the
+// next iteration's S while it computes of this one's. (H200, attention in 64x64, cycles a turn: D
+// 64 1028 to 1066 where units are busy for 963 and the chain is 1412, D 128 1058 to 1195, 1075 and
+// 1800.) Not where two warpgroups share the columns of few rows and meet for what they reduce
+// (D 256 in 64x64 2964, 1312 and 2317), nor where a tile is one head's few queries: what that loads
+// comes from memory, and a turn took its chain however it was ordered.
+bool TurnsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
+                  const ir::Target& target);
+
 }  // namespace tilec::scheduler

@@ -188,10 +188,11 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       if (!Fits(graph)) return std::nullopt;
       period.cycles = period.busy = LeastPeriod(graph);
       const int tensor = graph.FindUnit("tensor");
-      const bool products = std::any_of(graph.ops.begin(), graph.ops.end(), [&](const GraphOp& op) {
+      period.products = std::count_if(graph.ops.begin(), graph.ops.end(), [&](const GraphOp& op) {
         return std::any_of(op.uses.begin(), op.uses.end(),
                            [&](const UnitUse& use) { return use.unit == tensor; });
       });
+      const bool products = period.products > 0;
       if (!products) period.busy = UnitsBusy(graph);
       const bool chained = !cut.at_once && Chained(graph, tensor);
       // What two products of a chain read has rings of its own and comes at times of its own.
@@ -200,8 +201,13 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
         period.least = std::max({LeastTurn(graph, target), chained ? 0 : held(),
                                  LeastBrought(fn, cut, loop.extraction, target, &plan)});
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
-      if (chained && alone)
-        period.least = std::max(period.least, ChainOf(graph) * target.model.chain_percent / 100);
+      if (chained && alone) {
+        period.chain = ChainOf(graph) * target.model.chain_percent / 100;
+        const bool overlaps = TurnsOverlap(fn, cut, loop, target);
+        const int64_t turn = overlaps ? LeastPeriod(graph) * target.model.chain_percent / 100 : 0;
+        period.least =
+            std::max(period.least, overlaps ? std::min(turn, period.chain) : period.chain);
+      }
       period.chained = chained && !alone;
       if (period.chained)
         period.least =

@@ -24,7 +24,9 @@ struct LoopPeriod {
   int64_t hot = 0;       // of them the unit works that the clock depends on
   int64_t least = 0;     // that a turn of products takes however small its tiles are
   bool chained = false;  // several warpgroups make products of what comes of others
-  bool hangs = false;    // one warpgroup does: a turn is as long as its chain
+  bool hangs = false;    // one warpgroup does
+  int64_t chain = 0;     // of that: a turn whose ops stay in the program's order
+  int64_t products = 0;  // of a turn
   int64_t in_order = 0;  // of one role that does all in program order and awaits its own copies
   int64_t units = 0;     // that its busiest unit works, which CTAs side by side share
 };

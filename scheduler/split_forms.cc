@@ -75,7 +75,7 @@ bool KernelForm::Hangs(const ir::Target& target) {
   if (hangs) return *hangs;
   const int64_t products = std::count_if(
       fn.ops.begin(), fn.ops.end(), [](const ir::Op& op) { return op.kind == ir::OpKind::kDot; });
-  const Periods loops = products < 2 || groups != 1 ? std::nullopt : BoundPeriods(fn, target);
+  const Periods loops = products < 2 || groups > 2 ? std::nullopt : BoundPeriods(fn, target);
   hangs = loops && !loops->empty() &&
           std::all_of(loops->begin(), loops->end(),
                       [](const LoopPeriod& period) { return period.hangs; });
