@@ -149,7 +149,7 @@ TEST(OwnParts, SumsLargestAndSmallestStartOnce) {
 // Where they start is a number that the caller gives, and what they come to are scalars: a row is
 // an instance's own.
 TEST(OwnParts, ScalarsStartFromWhatIsGiven) {
-  std::string text = kSumsOfRows;
+  std::string text = SumsOfRows();
   const auto put = [&](const std::string& from, const std::string& to) {
     ASSERT_NE(text.find(from), std::string::npos) << from;
     for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
@@ -160,7 +160,7 @@ TEST(OwnParts, ScalarsStartFromWhatIsGiven) {
   put("i32[1]", "i32");
   put("modes = \"rr\", sizes = [1, 1024]} : i32[1024]",
       "modes = \"sr\", sizes = [1, 1024]} : i32[1024]");
-  put("%y, %r, %re, %cb, %ce {modes = \"rr\"", "%y, %r, %cb, %ce {modes = \"sr\"");
+  put("%y, %r, %re, %at, %ce {modes = \"rr\"", "%y, %r, %at, %ce {modes = \"sr\"");
   put("axis = 1} : i32", "axis = 0} : i32");
   put("      %three = constant {value = 3} : i32\n", "");
   put("  param dim %R: i64\n", "  param dim %R: i64\n  param scalar %three: i32\n");
