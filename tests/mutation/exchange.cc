@@ -82,8 +82,7 @@ const std::vector<Piece> kPieces = {
      }},
     {"a CTA ends while others read", "M8",
      [](const std::string& text) { return Changed(text, kMeet, "", true); }},
-    {"a CTA arrives before others have their barriers", "P4",
-     WithoutFirstMeeting},
+    {"a CTA arrives before others have their barriers", "P4", WithoutFirstMeeting},
 };
 
 struct Plan {
