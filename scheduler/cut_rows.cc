@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 
+#include "ir/arms.h"
 #include "ir/isa.h"
 #include "ir/loop_plan.h"
 #include "ir/lower/bring.h"
@@ -115,6 +116,16 @@ std::set<OpId> IntoSums(const Function& fn) {
   return found;
 }
 
+// Would a schedule find nothing to do: no product, and no load that could run ahead in a ring?
+// Threads walk over rows so, each for itself.
+bool NothingRunsAhead(const Function& fn, OpId loop, const std::function<bool(OpId)>& has_ring) {
+  const std::vector<OpId> inside = ir::OpsInside(fn, loop);
+  return std::none_of(inside.begin(), inside.end(), [&](OpId id) {
+    const OpKind kind = fn.ops[id].kind;
+    return kind == OpKind::kDot || (kind == OpKind::kLoad && has_ring(id));
+  });
+}
+
 // Of `fn`, which is cut, all but itself.
 void CutLoops(const Function& fn, const ir::Target& target, const CutOptions& how,
               CutProgram* out) {
@@ -154,6 +165,7 @@ void CutLoops(const Function& fn, const ir::Target& target, const CutOptions& ho
         ExtractLoop(fn, loop, target, ExtractOptions{1, how.crossing}, attempt);
     if (extraction.ok()) {
       report.extraction = std::move(*extraction);
+      report.idle = NothingRunsAhead(fn, loop, has_ring);
       if (how.own_loads) LoadWhereRead(fn, has_ring, &report.extraction);
       report.outliving = Outliving(fn, loop, report.extraction);
       Graph& graph = report.extraction.graph;

@@ -13,9 +13,9 @@ namespace tilec::scheduler {
 
 namespace {
 
-class InOrder {
+class OrderKeeper {
  public:
-  InOrder(const Graph& graph, const ir::Schedule& solved)
+  OrderKeeper(const Graph& graph, const ir::Schedule& solved)
       : graph_(graph), made_(solved), at_(graph.ops.size(), 0), role_(graph.ops.size(), -1) {
     for (const ir::ScheduledOp& op : solved.ops)
       if (const int v = graph.FindOp(op.name); v >= 0) role_[static_cast<size_t>(v)] = op.role;
@@ -121,7 +121,7 @@ class InOrder {
 }  // namespace
 
 std::optional<ir::Schedule> ScheduleInOrder(const Graph& graph, const ir::Schedule& solved) {
-  return InOrder(graph, solved).Run();
+  return OrderKeeper(graph, solved).Run();
 }
 
 }  // namespace tilec::scheduler

@@ -116,7 +116,6 @@ std::optional<int64_t> Code::Known(const emu::Operand& o, int at, int warp, int 
   return std::nullopt;
 }
 
-// Values that the elected thread of a warp knows before the kernel starts.
 int Code::WriterOf(emu::RegId reg, int at) const {
   const auto it = writers_.find(reg);
   if (it == writers_.end()) return -1;
@@ -131,6 +130,7 @@ int Code::WriterOf(emu::RegId reg, int at) const {
   return last;
 }
 
+// Values that the elected thread of a warp knows before the kernel starts.
 std::optional<int64_t> Code::Known(emu::RegId reg, int at, int warp, int depth) const {
   const int writer = WriterOf(reg, at);
   if (depth > 40 || writer < 0) return std::nullopt;
