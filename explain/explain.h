@@ -124,6 +124,7 @@ struct Explanation {
   scheduler::CheckReport report;
   std::optional<scheduler::Certificate> certificate;  // none: the schedule came from a file
   std::string unlike;  // why `schedule` is not the certificate's; "": it is
+  bool certified() const { return certificate && unlike.empty(); }
   std::vector<scheduler::Bound> bounds;
   Verdict verdict;
   int64_t first_stage = 0;

@@ -150,7 +150,7 @@ class Page {
       }
       Reasons(steps);
     }
-    if (e_.certificate && e_.unlike.empty()) {
+    if (e_.certified()) {
       const scheduler::Objective& o = e_.certificate->objective;
       out_ += fmt::format(
           "<p class=\"quiet\">Objective within {:.2f} % of the smallest II, {}: {}, {}, {} across "

@@ -84,6 +84,7 @@ class JsonWriter {
       j["circle"].push_back(
           {{"op", g_.ops[step.op].name}, {"why", step.why}, {"cycles", step.cycles}});
     j["certificate"] = e_.certificate ? Certificate(*e_.certificate) : Json();
+    if (!e_.unlike.empty()) j["unlike"] = e_.unlike;  // why the schedule is not the certificate's
     j["roles"] = Roles();
     j["ops"] = OpList();
     j["edges"] = Edges();

@@ -134,7 +134,7 @@ class Writer {
       Item(fmt::format("{} to {}, {}: {}", Op(e_.circle[i].op),
                        Op(e_.circle[(i + 1) % e_.circle.size()].op),
                        Count(e_.circle[i].cycles, "cycle"), e_.circle[i].why));
-    if (e_.certificate && e_.unlike.empty()) {
+    if (e_.certified()) {
       const scheduler::Certificate& c = *e_.certificate;
       const scheduler::Objective& o = c.objective;
       Say(fmt::format(

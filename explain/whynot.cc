@@ -162,7 +162,7 @@ class Asking {
   }
 
   std::string Instead(const scheduler::Solution& s) const {
-    return e_.certificate ? Costs(e_.certificate->objective, s.certificate.objective)
+    return e_.certified() ? Costs(e_.certificate->objective, s.certificate.objective)
                           : fmt::format("{}, {}", Count(s.certificate.objective.warps, "warp"),
                                         Count(s.certificate.objective.stages, "stage"));
   }
@@ -186,7 +186,7 @@ class Asking {
     std::string cost;
     if (solution.ok()) {
       const bool better =
-          e_.certificate && Better(solution->certificate.objective, e_.certificate->objective);
+          e_.certified() && Better(solution->certificate.objective, e_.certificate->objective);
       cost = (better ? "; it would even be better: " : "; it would cost ") + Instead(*solution);
     }
     Say(Answer::Kind::kPossible, fmt::format("{} is possible{}{}", what, with, cost));
@@ -271,7 +271,7 @@ Answer Compare(const Explanation& here, const LoopProblem& problem, const Questi
       change > 0.05    ? fmt::format("{:.1f} % slower", change)
       : change < -0.05 ? fmt::format("{:.1f} % faster", -change)
                        : "as fast");
-  if (here.certificate)
+  if (here.certified())
     answer.reasons.push_back(
         {"it would take " + Costs(here.certificate->objective, solution.certificate.objective),
          {}});

@@ -88,7 +88,7 @@ int64_t ChainOf(const Graph& graph) {
   return length;
 }
 
-bool TurnsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
+bool IterationsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
                   const ir::Target& target) {
   if (cut.at_once || target.unit().completion != ir::Completion::kGroups) return false;
   if (cut.schedule.slices > 1 || cut.schedule.warpgroups > 1) return false;

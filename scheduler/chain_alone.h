@@ -41,7 +41,7 @@ bool StaysInOrder(const CutProgram& cut, const LoopReport& loop, const ir::Targe
 // 1800.) Not where two warpgroups share the columns of few rows and meet for what they reduce
 // (D 256 in 64x64 2964, 1312 and 2317), nor where a tile is one head's few queries: what that loads
 // comes from memory, and a turn took its chain however it was ordered.
-bool TurnsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
+bool IterationsOverlap(const ir::Function& fn, const CutProgram& cut, const LoopReport& loop,
                   const ir::Target& target);
 
 }  // namespace tilec::scheduler

@@ -203,7 +203,7 @@ std::optional<std::vector<LoopPeriod>> BoundPeriods(const Function& fn, const ir
       const bool alone = OfOneWarpgroup(fn, loop.extraction.origins);
       if (chained && alone) {
         period.chain = ChainOf(graph) * target.model.chain_percent / 100;
-        const bool overlaps = TurnsOverlap(fn, cut, loop, target);
+        const bool overlaps = IterationsOverlap(fn, cut, loop, target);
         const int64_t turn = overlaps ? LeastPeriod(graph) * target.model.chain_percent / 100 : 0;
         period.least =
             std::max(period.least, overlaps ? std::min(turn, period.chain) : period.chain);

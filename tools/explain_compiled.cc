@@ -183,7 +183,8 @@ Result<> ExplainCommand::Lower(Explanation* e) {
   TRY(const api::Machine machine, session_.Machine());
   TRY(e->program, explain::ReadProgram(compiled_[launch_].fn, *machine, session_.loaded().sources,
                                        session_.diags()));
-  e->program_note = FromFile() ? "as this schedule is lowered" : "as --schedule=solve lowers it";
+  e->program_note = FromFile() ? "as this schedule is lowered"
+                               : fmt::format("as --schedule={} lowers it", o_.schedule);
   return Done();
 }
 

@@ -41,21 +41,11 @@ class AttentionChoiceTest : public LibraryTest {
     for (size_t i = 0; i < 6; ++i) given[kNames[i]] = sizes[i];
     return given;
   }
-  Call CallOf(const Given& given) {
-    Call call = Of(given);
-    call.row_starts = RowStartsOf(signature_, call.all);
-    return call;
-  }
-  static PipelineOptions ByModel() {
-    PipelineOptions options;
-    options.tune = "model";
-    return options;
-  }
   // Before it is lowered; 0: the model has no time for it.
   double Us(const Attended& of) {
     Given given = SizesOf(of.sizes);
     given["BQ"] = of.bq, given["BKV"] = of.bkv, given["ONCE"] = of.once;
-    const Call call = CallOf(given);
+    const Call call = WithRows(given);
     if (of.form == "solve") return 1e3 * SplitFor(loaded_, signature_, ByModel(), call).ms;
     DiagSink diags;
     const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
@@ -147,7 +137,7 @@ TEST_F(AttentionChoiceTest, WhatLostIsNotChosen) {
   Load("std/attention.tile", "attention");
   for (const Chosen& of : all) {
     const std::string text = fmt::format("{}", fmt::join(of.sizes, " "));
-    Call call = CallOf(SizesOf(of.sizes));
+    Call call = WithRows(SizesOf(of.sizes));
     const TuneChoice choice = ChooseTunes(loaded_, signature_, call, ByModel(), {});
     for (const auto& [name, value] : choice.values) call.statics[name] = call.all[name] = value;
     DiagSink diags;

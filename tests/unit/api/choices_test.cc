@@ -17,11 +17,6 @@ namespace {
 
 class ChoicesTest : public LibraryTest {
  protected:
-  Call Gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t bk) {
-    Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
-    call.row_starts = RowStartsOf(signature_, call.all);
-    return call;
-  }
   struct Heads {
     int64_t b, h, g, s, l, d;
     bool causal;
@@ -39,11 +34,6 @@ class ChoicesTest : public LibraryTest {
                {"causal", of.causal}});
   }
   double Us(const Call& call) { return 1e3 * SplitFor(loaded_, signature_, {}, call).ms; }
-  PipelineOptions ByModel() {
-    PipelineOptions options;
-    options.tune = "model";
-    return options;
-  }
 };
 
 // 17x16x16 took 1.92 us where CTAs walk, 1.64 where each has its tile; 320x744x32 2.45 and 2.11;
@@ -53,20 +43,21 @@ TEST_F(ChoicesTest, TilesThatAllHaveAnSmAreNotWalkedOver) {
   const auto once = [&](const Call& call, const PipelineOptions& options) {
     return SplitFor(loaded_, signature_, options, call).once;
   };
-  EXPECT_TRUE(once(Gemm(17, 16, 16, 32, 16, 32), ByModel()));
-  EXPECT_TRUE(once(Gemm(320, 744, 32, 64, 64, 32), ByModel()));
-  EXPECT_TRUE(once(Gemm(20, 72, 848, 32, 24, 128), ByModel()));
-  EXPECT_FALSE(once(Gemm(4096, 4096, 4096, 128, 256, 64), ByModel()));
-  EXPECT_FALSE(once(Gemm(1024, 256, 16384, 128, 256, 64), ByModel()));  // shared by several CTAs
+  EXPECT_TRUE(once(ProductCall(17, 16, 16, 32, 16, 32), ByModel()));
+  EXPECT_TRUE(once(ProductCall(320, 744, 32, 64, 64, 32), ByModel()));
+  EXPECT_TRUE(once(ProductCall(20, 72, 848, 32, 24, 128), ByModel()));
+  EXPECT_FALSE(once(ProductCall(4096, 4096, 4096, 128, 256, 64), ByModel()));
+  EXPECT_FALSE(
+      once(ProductCall(1024, 256, 16384, 128, 256, 64), ByModel()));  // shared by several CTAs
   // Whose tunes nobody chose has one program for all sizes.
-  EXPECT_FALSE(once(Gemm(17, 16, 16, 32, 16, 32), {}));
+  EXPECT_FALSE(once(ProductCall(17, 16, 16, 32, 16, 32), {}));
 }
 
 // Of clusters of four 30 run at a time: 124x4328x57840 took 203 us in 31, 161 in 26.
 TEST_F(ChoicesTest, ClustersOfFourLeaveTwelveSmsIdle) {
   Load("std/matmul_f16.tile", "gemm_f16");
   const auto choice = [&](int64_t bn) {
-    return SplitFor(loaded_, signature_, {}, Gemm(124, 4328, 57840, 128, bn, 64));
+    return SplitFor(loaded_, signature_, {}, ProductCall(124, 4328, 57840, 128, bn, 64));
   };
   EXPECT_EQ(choice(168).ctas, 4);
   EXPECT_LT(choice(168).ms, choice(144).ms);
@@ -87,17 +78,17 @@ TEST_F(ChoicesTest, CausalHeadsThatNoCacheHoldsAreNotWalkedOver) {
 
 TEST_F(ChoicesTest, WhoHasATileForEachCtaIsCompiledSo) {
   Load("std/matmul.tile", "gemm");
-  Call call = Gemm(17, 16, 16, 32, 16, 32);
+  Call call = ProductCall(17, 16, 16, 32, 16, 32);
   const std::string key = ImageKey(loaded_, "gemm", call, ByModel());
   ChooseForm(loaded_, signature_, ByModel(), &call);
   EXPECT_EQ(call.schedule, "solve:once");
   EXPECT_NE(ImageKey(loaded_, "gemm", call, ByModel()), key);
-  Call many = Gemm(4096, 4096, 4096, 128, 256, 64);
+  Call many = ProductCall(4096, 4096, 4096, 128, 256, 64);
   ChooseForm(loaded_, signature_, ByModel(), &many);
   EXPECT_EQ(many.schedule, "");
   // Rows that begin amid sectors: 28.3 us in clusters, 41.7 where CTAs walk alone.
   Load("std/matmul_f16.tile", "gemm_f16");
-  Call cut = Gemm(6118, 80, 5672, 48, 80, 64);
+  Call cut = ProductCall(6118, 80, 5672, 48, 80, 64);
   ChooseForm(loaded_, signature_, ByModel(), &cut);
   EXPECT_EQ(cut.schedule, "solve:clusters");
 }
@@ -105,7 +96,8 @@ TEST_F(ChoicesTest, WhoHasATileForEachCtaIsCompiledSo) {
 // Tiles that meet amid sectors store slower: e4m3 23437x3312x32 66 us in 256x184, 48 in 128x256.
 TEST_F(ChoicesTest, TilesThatMeetAmidSectorsStoreSlower) {
   Load("std/matmul_types.tile", "gemm_e4m3");
-  EXPECT_GT(Us(Gemm(23437, 3312, 32, 256, 184, 32)), Us(Gemm(23437, 3312, 32, 192, 256, 32)));
+  EXPECT_GT(Us(ProductCall(23437, 3312, 32, 256, 184, 32)),
+            Us(ProductCall(23437, 3312, 32, 192, 256, 32)));
 }
 
 // Sixteen clusters of eight are two waves: 78.7 us in 208x160, of 14 turns and 15; 49.0 in 240x160.
@@ -115,7 +107,7 @@ TEST_F(ChoicesTest, ClustersOfUnequalTurnsStillComeInWaves) {
   const Result<Machine> machine = MachineOf(PipelineOptions(), diags);
   ASSERT_TRUE(machine.ok());
   const auto us = [&](int64_t bm, int64_t bk) {
-    const Call call = Gemm(1630, 312, 14376, bm, 160, bk);
+    const Call call = ProductCall(1630, 312, 14376, bm, 160, bk);
     auto tile = MakeTileIr(loaded_, signature_.kernel, call, nullptr, diags);
     EXPECT_TRUE(tile.ok());
     auto clean = Clean(std::move(*tile), {}, diags);

@@ -115,11 +115,6 @@ TEST(SharedApartNames, AreOfClustersAndParts) {
 
 class InOrderTest : public LibraryTest {
  protected:
-  static PipelineOptions ByModel() {
-    PipelineOptions options;
-    options.tune = "model";
-    return options;
-  }
   Call Query(int64_t b, int64_t h, int64_t g, int64_t l, int64_t d, int64_t bkv) {
     return Of({{"B", b},
                {"H", h},
@@ -132,11 +127,6 @@ class InOrderTest : public LibraryTest {
                {"scale", 0.1},
                {"causal", false}});
   }
-  Call Gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t bk) {
-    Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
-    call.row_starts = RowStartsOf(signature_, call.all);
-    return call;
-  }
 };
 
 TEST_F(InOrderTest, LongLoopsKeepTheirRings) {
@@ -144,9 +134,9 @@ TEST_F(InOrderTest, LongLoopsKeepTheirRings) {
   const auto in_order = [&](const Call& call) {
     return SplitFor(loaded_, signature_, ByModel(), call).in_order;
   };
-  EXPECT_FALSE(in_order(Gemm(4096, 4096, 4096, 128, 256, 64)));
-  EXPECT_FALSE(in_order(Gemm(16, 4096, 4096, 16, 64, 64)));
-  EXPECT_FALSE(in_order(Gemm(1024, 256, 16384, 128, 256, 64)));
+  EXPECT_FALSE(in_order(ProductCall(4096, 4096, 4096, 128, 256, 64)));
+  EXPECT_FALSE(in_order(ProductCall(16, 4096, 4096, 16, 64, 64)));
+  EXPECT_FALSE(in_order(ProductCall(1024, 256, 16384, 128, 256, 64)));
   Load("std/attention.tile", "attention");
   Call many = Of({{"B", int64_t{1}},
                   {"H", int64_t{64}},
@@ -194,7 +184,7 @@ TEST_F(InOrderTest, PartsThatAreNoClusterFillRounds) {
 TEST_F(InOrderTest, RowsAmidSectorsInPiecesTakeLonger) {
   Load("std/matmul_types.tile", "gemm_e4m3");
   const auto ms = [&](int64_t bk) {
-    return SplitFor(loaded_, signature_, ByModel(), Gemm(197, 65216, 144, 112, 256, bk)).ms;
+    return SplitFor(loaded_, signature_, ByModel(), ProductCall(197, 65216, 144, 112, 256, bk)).ms;
   };
   EXPECT_GT(ms(64), 1.2 * ms(128));
   EXPECT_GT(ms(32), 1.2 * ms(128));
@@ -203,9 +193,11 @@ TEST_F(InOrderTest, RowsAmidSectorsInPiecesTakeLonger) {
 // 5.4 us by several roles, 4.1 so.
 TEST_F(InOrderTest, TilesOfOneTurnRunSideBySide) {
   Load("std/matmul.tile", "gemm_nn");
-  EXPECT_TRUE(SplitFor(loaded_, signature_, ByModel(), Gemm(9, 37560, 24, 16, 256, 32)).in_order);
+  EXPECT_TRUE(
+      SplitFor(loaded_, signature_, ByModel(), ProductCall(9, 37560, 24, 16, 256, 32)).in_order);
   // Each has an SM: nothing is beside it.
-  EXPECT_FALSE(SplitFor(loaded_, signature_, ByModel(), Gemm(9, 16000, 24, 16, 256, 32)).in_order);
+  EXPECT_FALSE(
+      SplitFor(loaded_, signature_, ByModel(), ProductCall(9, 16000, 24, 16, 256, 32)).in_order);
 }
 
 // Two CTAs of 256 columns find room on an SM: 85 us where several roles take 54.

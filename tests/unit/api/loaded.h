@@ -66,6 +66,20 @@ class LibraryTest : public ::testing::Test {
                               .last_contiguous = true};
     return call;
   }
+  // The same, and where rows begin.
+  api::Call WithRows(const api::Given& given) {
+    api::Call call = Of(given);
+    call.row_starts = api::RowStartsOf(signature_, call.all);
+    return call;
+  }
+  api::Call ProductCall(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t bk) {
+    return WithRows({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
+  }
+  static api::PipelineOptions ByModel() {
+    api::PipelineOptions options;
+    options.tune = "model";
+    return options;
+  }
 
   api::StandardLibrary library_{""};
   api::Loaded loaded_;

@@ -63,16 +63,6 @@ TEST_F(EvenPartsTest, WhatEndsBeforeHas) { EXPECT_FALSE(Even("Z as i64")); }
 
 class SharedPartsTest : public LibraryTest {
  protected:
-  Call Gemm(int64_t m, int64_t n, int64_t k, int64_t bm, int64_t bn, int64_t bk) {
-    Call call = Of({{"M", m}, {"N", n}, {"K", k}, {"BM", bm}, {"BN", bn}, {"BK", bk}});
-    call.row_starts = RowStartsOf(signature_, call.all);
-    return call;
-  }
-  static PipelineOptions ByModel() {
-    PipelineOptions options;
-    options.tune = "model";
-    return options;
-  }
   std::string Chosen(Call call) {
     (void)ChooseForm(loaded_, signature_, ByModel(), &call);
     return call.schedule;
@@ -82,24 +72,24 @@ class SharedPartsTest : public LibraryTest {
 // 206 us, and 257 by clusters of five that share loops and no copies.
 TEST_F(SharedPartsTest, PartsOfPairs) {
   Load("std/matmul.tile", "gemm_nn");
-  EXPECT_EQ(Chosen(Gemm(311, 2744, 61720, 160, 256, 64)), "solve:clusters:split=5:apart");
+  EXPECT_EQ(Chosen(ProductCall(311, 2744, 61720, 160, 256, 64)), "solve:clusters:split=5:apart");
 }
 
 // Of one tile's height columns' neighbours share rows: 91.7 us by four of them, 113 by pairs.
 TEST_F(SharedPartsTest, FourAlongTheColumns) {
   Load("std/matmul_f16.tile", "gemm_f16");
-  EXPECT_EQ(Chosen(Gemm(126, 8592, 17064, 128, 72, 64)), "solve:clusters=4:along=2");
+  EXPECT_EQ(Chosen(ProductCall(126, 8592, 17064, 128, 72, 64)), "solve:clusters=4:along=2");
   // A second launch is not worth it.
-  EXPECT_EQ(Chosen(Gemm(126, 8592, 256, 128, 72, 64)).find("apart"), std::string::npos);
+  EXPECT_EQ(Chosen(ProductCall(126, 8592, 256, 128, 72, 64)).find("apart"), std::string::npos);
 }
 
 // Pairs along the rows share columns' operand, and of 197 rows in 208 there are none.
 TEST_F(SharedPartsTest, NeighboursAlongTheColumnsShareRows) {
   Load("std/matmul_types.tile", "gemm_e4m3");
-  EXPECT_EQ(Chosen(Gemm(197, 65216, 144, 208, 128, 128)), "solve:along=2");
+  EXPECT_EQ(Chosen(ProductCall(197, 65216, 144, 208, 128, 128)), "solve:along=2");
   // Who walks along the columns first goes four times through 460 MB.
   Load("std/matmul.tile", "gemm_tn");
-  EXPECT_EQ(AlongOf(Chosen(Gemm(864, 24584, 9320, 224, 160, 64))), 1);
+  EXPECT_EQ(AlongOf(Chosen(ProductCall(864, 24584, 9320, 224, 160, 64))), 1);
 }
 
 // One turn: 1838 us by clusters that come and go, 1257 by CTAs that stay.
